@@ -1,0 +1,1 @@
+"""Pure-Python mirror of the Cython kernels."""
