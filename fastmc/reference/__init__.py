@@ -1,1 +1,8 @@
-"""Pure-Python mirror of the Cython kernels."""
+"""Pure-Python mirror of the Cython kernels: `fastmc.reference.X` mirrors `fastmc._X`.
+
+Same names, arguments and order of operations, in plain loops over Python floats, so results
+agree bit for bit. It carries the formulas; `engine="reference"` runs it.
+"""
+from fastmc.reference import losses, samples, sdca
+
+__all__ = ["losses", "samples", "sdca"]

@@ -1,0 +1,80 @@
+"""The trace of a training run: one row per certificate."""
+import csv
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+from fastmc._files import replacing
+
+COLUMNS = ("passes", "oracle_calls", "cache_hits", "primal", "dual", "gap", "seconds")
+COUNTS = COLUMNS[:3]
+
+
+class History(Mapping):
+    """Read-only mapping from column name to array, one entry per certificate.
+
+    Columns: passes, oracle_calls, cache_hits (cumulative counts), primal, dual, gap (of the best
+    primal and the best dual so far) and seconds (wall clock since training began). The last
+    row is the final one.
+    """
+
+    def __init__(self, rows=()):
+        self._rows = [tuple(row) for row in rows]
+
+    def append(self, **row):
+        self._rows.append(tuple(row[column] for column in COLUMNS))
+
+    def __getitem__(self, column):
+        if column not in COLUMNS:
+            raise KeyError(column)
+        at = COLUMNS.index(column)
+        dtype = np.int64 if column in COUNTS else np.float64
+        return np.array([row[at] for row in self._rows], dtype=dtype)
+
+    def __iter__(self):
+        return iter(COLUMNS)
+
+    def __len__(self):
+        return len(COLUMNS)
+
+    def __repr__(self):
+        return f"History({len(self._rows)} certificates; columns {', '.join(COLUMNS)})"
+
+    def to_csv(self, path):
+        """Write the columns with a header line; the file appears whole or not at all."""
+        with replacing(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            writer.writerows([repr(v) if isinstance(v, float) else v for v in row]
+                             for row in self._rows)
+
+    def plot(self, path=None):
+        """Gap and objectives against passes and seconds, on log scales (needs matplotlib).
+
+        Parameters
+        ----------
+        path : str or None
+            Write a picture there; None returns the figure alone.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise ImportError("plotting needs matplotlib: pip install 'fastmc[plot]'") from None
+        figure = Figure(figsize=(9, 6), layout="constrained")
+        for (top, bottom), unit in zip(figure.subplots(2, 2).T, ("passes", "seconds")):
+            top.plot(self[unit], self["gap"], "k-o", label="duality gap", markersize=3)
+            bottom.plot(self[unit], self["primal"], "k-", label="primal")
+            bottom.plot(self[unit], self["dual"], "k--", label="dual")
+            for axes in (top, bottom):
+                axes.set_xlabel(unit)
+                axes.set_yscale("log" if (np.array(axes.lines[-1].get_ydata()) > 0).all() else "linear")
+                axes.legend()
+        if path is not None:
+            with replacing(path, "wb") as file:
+                figure.savefig(file, format=os.path.splitext(str(path))[1][1:] or "png")
+        return figure

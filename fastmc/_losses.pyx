@@ -1,0 +1,379 @@
+"""The two loss families. See fastmc.reference.losses for the formulas."""
+import numpy as np
+from libc.math cimport INFINITY, fabs
+
+# Up to this many entries insertion beats a merge sort.
+cdef enum:
+    SHORT = 32
+
+
+cdef double* doubles(Py_ssize_t n, list keep_alive):
+    cdef double[::1] view = np.zeros(n)
+    keep_alive.append(view)
+    return &view[0]
+
+
+cdef Py_ssize_t* integers(Py_ssize_t n, list keep_alive):
+    cdef Py_ssize_t[::1] view = np.zeros(n, dtype=np.intp)
+    keep_alive.append(view)
+    return &view[0]
+
+
+cdef class Loss:
+    """See fastmc.reference.losses.Loss."""
+
+    def __init__(self, n_classes, rho):
+        cdef const double[::1] rho_view = rho
+        if rho_view.shape[0] != n_classes:
+            raise ValueError("rho must have n_classes entries")
+        self.n_classes = n_classes
+        self.n_ranks = int(np.count_nonzero(rho))
+        self.rho = &rho_view[0]
+        keep = self._keep_alive = [rho]
+        self.order, self.spare_order = integers(n_classes, keep), integers(n_classes, keep)
+        self.start = integers(n_classes + 1, keep)
+        self.target, self.margin = doubles(n_classes, keep), doubles(n_classes, keep)
+        self.z, self.spare_z = doubles(n_classes, keep), doubles(n_classes, keep)
+        self.sum_z, self.sum_rho = doubles(n_classes, keep), doubles(n_classes, keep)
+        self.block = doubles(n_classes, keep)
+        self.low, self.low_cap = doubles(n_classes, keep), doubles(n_classes, keep)
+        self.low_rho = doubles(n_classes, keep)
+        self.high, self.high_cap = doubles(n_classes, keep), doubles(n_classes, keep)
+        self.high_rho = doubles(n_classes, keep)
+
+    def oracle(self, scores, label):
+        cdef const double[::1] s = self._checked(scores)
+        cdef double[::1] vertex = np.zeros(self.n_classes)
+        value = self.c_oracle(&s[0], label, &vertex[0])
+        return value, list(vertex)
+
+    def project(self, target, label, weight=1.0):
+        cdef const double[::1] v = self._checked(target)
+        cdef double[::1] dual = np.zeros(self.n_classes)
+        self.c_project(&v[0], label, weight, &dual[0])
+        return list(dual)
+
+    def project_rows(self, targets, label):
+        cdef const double[:, ::1] v = np.ascontiguousarray(targets, dtype=np.float64)
+        cdef const long long[::1] y = np.ascontiguousarray(label, dtype=np.int64)
+        cdef double[:, ::1] dual = np.zeros(targets.shape)
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(v.shape[0]):
+                self.c_project(&v[i, 0], y[i], 1.0, &dual[i, 0])
+        return np.asarray(dual)
+
+    def block_max(self, scores, label, dual, weight, q, gamma):
+        cdef const double[::1] s = self._checked(scores)
+        cdef double[::1] new = self._checked(dual).copy()
+        self.c_block_max(&s[0], label, weight, q, gamma, &new[0])
+        return list(new)
+
+    def _checked(self, values):
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        if values.shape != (self.n_classes,):
+            raise ValueError(f"expected {self.n_classes} values, got shape {values.shape}")
+        return values
+
+    cdef double c_oracle(self, const double* scores, Py_ssize_t label, double* vertex) noexcept nogil:
+        return 0.0
+
+    cdef void project_margins(self, Py_ssize_t label, double weight, double own,
+                              double* dual) noexcept nogil:
+        pass
+
+    cdef void c_block_max(self, const double* scores, Py_ssize_t label, double weight, double q,
+                          double gamma, double* dual) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef double total = q + gamma
+        cdef double* target = self.target
+        if total == 0.0:
+            self.c_oracle(scores, label, dual)
+            for j in range(self.n_classes):
+                dual[j] = weight * dual[j]
+            return
+        for j in range(self.n_classes):
+            target[j] = (q * dual[j] - scores[j]) / total
+        self.c_project(target, label, weight, dual)
+
+    cdef void c_project(self, const double* target, Py_ssize_t label, double weight,
+                        double* dual) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef double own = self.margins(target, label)
+        for j in range(self.n_classes):
+            dual[j] = 0.0
+        if own > 0.0:
+            self.project_margins(label, weight, own, dual)
+
+    cdef void rank(self, const double* values, Py_ssize_t skip, Py_ssize_t count) noexcept nogil:
+        """Fill self.order (and self.z) with the `count` best classes; all of them if many."""
+        cdef Py_ssize_t j, held = 0
+        if count > SHORT:
+            for j in range(self.n_classes):
+                if j != skip:
+                    self.order[held] = j
+                    self.z[held] = values[j]
+                    held += 1
+            self.sort(held)
+            return
+        for j in range(self.n_classes):
+            if j == skip:
+                continue
+            value = values[j]
+            if held == count:
+                if values[j] <= self.z[held - 1]:
+                    continue
+                held -= 1
+            self.insert(0, held, values[j], j)
+            held += 1
+
+    cdef void insert(self, Py_ssize_t first, Py_ssize_t last, double value, Py_ssize_t j) noexcept nogil:
+        """Put (value, j) into its place among the sorted entries first..last-1, after equals."""
+        while last > first and self.z[last - 1] < value:
+            self.z[last] = self.z[last - 1]
+            self.order[last] = self.order[last - 1]
+            last -= 1
+        self.z[last] = value
+        self.order[last] = j
+
+    cdef void sort(self, Py_ssize_t count) noexcept nogil:
+        """Stable sort of self.z, descending, with self.order: runs of SHORT, then merges."""
+        cdef Py_ssize_t first, middle, last, i, j, r, width = SHORT
+        for i in range(1, count):
+            self.insert(i - i % SHORT, i, self.z[i], self.order[i])
+        while width < count:
+            first = 0
+            while first < count:
+                middle, last = min(first + width, count), min(first + 2 * width, count)
+                i, j = first, middle
+                for r in range(first, last):
+                    if i < middle and (j >= last or self.z[i] >= self.z[j]):
+                        self.spare_z[r], self.spare_order[r] = self.z[i], self.order[i]
+                        i += 1
+                    else:
+                        self.spare_z[r], self.spare_order[r] = self.z[j], self.order[j]
+                        j += 1
+                first = last
+            self.z, self.spare_z = self.spare_z, self.z
+            self.order, self.spare_order = self.spare_order, self.order
+            width *= 2
+
+    cdef double margins(self, const double* target, Py_ssize_t label) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef double top = -INFINITY
+        for j in range(self.n_classes):
+            if j != label and -target[j] > top:
+                top = -target[j]
+        for j in range(self.n_classes):
+            self.margin[j] = -target[j] - top
+        return target[label] + top
+
+    cdef Py_ssize_t gather(self, Py_ssize_t label, double weight, double least) noexcept nogil:
+        cdef Py_ssize_t j, count = 0
+        cdef double floor = 0.0
+        if self.n_ranks > 1:
+            self.rank(self.margin, label, self.n_ranks)
+            floor = self.z[self.n_ranks - 1]
+        floor = max(least, floor - weight * self.rho[0])
+        for j in range(self.n_classes):
+            if j != label and self.margin[j] >= floor:
+                self.order[count] = j
+                self.z[count] = self.margin[j]
+                count += 1
+        self.sort(count)
+        return count
+
+    cdef void pool(self, Py_ssize_t count, Py_ssize_t first_rank, double weight, double t,
+                   double* value, double* cap, double* mean_rho) noexcept nogil:
+        cdef Py_ssize_t j, b = 0, first
+        cdef double sum_z, sum_rho, block, mean_z, rho
+        cdef Py_ssize_t* start = self.start
+        for j in range(count):
+            sum_z, sum_rho, first = self.z[j], weight * self.rho[first_rank + j], j
+            block = sum_z - t * sum_rho
+            while b > 0 and self.block[b - 1] < block:
+                b -= 1
+                sum_z, sum_rho, first = self.sum_z[b] + sum_z, self.sum_rho[b] + sum_rho, start[b]
+                block = (sum_z - t * sum_rho) / (j + 1 - first)
+            self.sum_z[b], self.sum_rho[b] = sum_z, sum_rho
+            start[b], self.block[b] = first, block
+            b += 1
+        start[b] = count
+        for first in range(b):
+            mean_z = self.sum_z[first] / (start[first + 1] - start[first])
+            rho = self.sum_rho[first] / (start[first + 1] - start[first])
+            for j in range(start[first], start[first + 1]):
+                value[j] = self.block[first]
+                cap[j] = (self.z[j] - mean_z) + t * rho
+                mean_rho[j] = rho
+
+    cdef double threshold(self, Py_ssize_t count, double own, Py_ssize_t* n_low_out,
+                          Py_ssize_t* n_high_out) noexcept nogil:
+        cdef Py_ssize_t n_low = 0, n_high = 0, j
+        cdef double total = 0.0, u, next_low, next_high
+        for j in range(count):
+            total += self.high_cap[j]
+        total -= own
+        u = total
+        while True:
+            next_high = self.high[n_high] if n_high < count else -INFINITY
+            next_low = self.low[n_low] if n_low < count else -INFINITY
+            if n_low == n_high or next_high >= next_low:
+                if next_high <= u:
+                    break
+                total += self.z[n_high] - self.high_cap[n_high]
+                n_high += 1
+            else:
+                if next_low <= u:
+                    break
+                total += self.low_cap[n_low] - self.z[n_low]
+                n_low += 1
+            u = total / (1 + n_high - n_low)
+        n_low_out[0], n_high_out[0] = n_low, n_high
+        return u
+
+    cdef void write(self, Py_ssize_t count, Py_ssize_t label, double u, Py_ssize_t n_low,
+                    Py_ssize_t n_high, double* dual) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef double beta, total = 0.0
+        for j in range(count):
+            if j < n_low:
+                beta = self.low_cap[j]
+            elif j < n_high:
+                beta = self.z[j] - u
+            else:
+                beta = self.high_cap[j]
+            if beta > 0.0:
+                dual[self.order[j]] = -beta
+                total += beta
+        dual[label] = total
+
+
+cdef class UsunierLoss(Loss):
+    """See fastmc.reference.losses.UsunierLoss."""
+
+    cdef double c_oracle(self, const double* scores, Py_ssize_t label, double* vertex) noexcept nogil:
+        cdef Py_ssize_t r, j
+        cdef double h, value = 0.0, total = 0.0
+        self.rank(scores, label, self.n_ranks)
+        if vertex != NULL:
+            for j in range(self.n_classes):
+                vertex[j] = 0.0
+        for r in range(self.n_ranks):
+            h = self.z[r] - scores[label]
+            if h <= 0.0:
+                break
+            value += self.rho[r] * h
+            if vertex != NULL:
+                total += self.rho[r]
+                vertex[self.order[r]] = -self.rho[r]
+        if vertex != NULL:
+            vertex[label] = total
+        return value
+
+    cdef void project_margins(self, Py_ssize_t label, double weight, double own,
+                              double* dual) noexcept nogil:
+        cdef double least = max(-own, min(-0.5 * own, weight * self.rho[0] - own)), u
+        cdef Py_ssize_t count = self.gather(label, weight, least), n_low, n_high, j
+        self.pool(count, 0, weight, 1.0, self.low, self.low_cap, self.low_rho)
+        for j in range(count):
+            self.high[j] = self.z[j]
+            self.high_cap[j] = 0.0
+        u = self.threshold(count, own, &n_low, &n_high)
+        self.write(count, label, u, n_low, n_high, dual)
+
+
+cdef class TopKLoss(Loss):
+    """See fastmc.reference.losses.TopKLoss."""
+
+    def __init__(self, n_classes, rho, own_class=True):
+        super().__init__(n_classes, rho)
+        self.own_class = own_class
+
+    cdef double c_oracle(self, const double* scores, Py_ssize_t label, double* vertex) noexcept nogil:
+        cdef Py_ssize_t r, j
+        cdef double value = 0.0, total = 0.0
+        self.rank(scores, -1 if self.own_class else label, self.n_ranks)
+        for r in range(self.n_ranks):
+            value += self.rho[r] * (self.z[r] - scores[label])
+        if vertex != NULL:
+            for j in range(self.n_classes):
+                vertex[j] = 0.0
+        if not value > 0.0:
+            return 0.0
+        if vertex != NULL:
+            for r in range(self.n_ranks):
+                if self.order[r] != label:
+                    vertex[self.order[r]] = -self.rho[r]
+                    total += self.rho[r]
+            vertex[label] = total
+        return value
+
+    cdef void project_margins(self, Py_ssize_t label, double weight, double own,
+                              double* dual) noexcept nogil:
+        cdef Py_ssize_t count = self.gather(label, weight, -INFINITY), n_low, n_high, tries
+        cdef double t = 1.0, t_low = 0.0, t_high = 1.0, u, slope, step, moved
+        cdef double f = self.excess(count, own, weight, 1.0, &u, &slope, &n_low, &n_high)
+        if f < 0.0:
+            if self.value_at_zero(count, own, weight) <= 0.0:
+                return
+            for tries in range(200):
+                step = t - f / slope if slope < 0.0 else -1.0
+                if not t_low < step < t_high:
+                    step = 0.5 * (t_low + t_high)
+                moved = fabs(step - t)
+                t = step
+                f = self.excess(count, own, weight, t, &u, &slope, &n_low, &n_high)
+                if f == 0.0 or moved <= 1e-15:
+                    break
+                if f > 0.0:
+                    t_low = t
+                else:
+                    t_high = t
+        self.write(count, label, u, n_low, n_high, dual)
+
+    cdef double value_at_zero(self, Py_ssize_t count, double own, double weight) noexcept nogil:
+        cdef Py_ssize_t j, r = 0
+        cdef bint placed = not self.own_class
+        cdef double x, f = 0.0
+        for j in range(count):
+            x = self.z[j] + own
+            if not placed and x < 0.0:
+                placed = True
+                r += 1
+            if r >= self.n_ranks:
+                break
+            f += weight * self.rho[r] * x
+            r += 1
+        return f
+
+    cdef double excess(self, Py_ssize_t count, double own, double weight, double t, double* u_out,
+                       double* slope_out, Py_ssize_t* n_low_out, Py_ssize_t* n_high_out) noexcept nogil:
+        cdef Py_ssize_t j, n_low, n_high
+        cdef double u, f = 0.0, slope = 0.0, du = 0.0
+        self.pool(count, 0, weight, t, self.low, self.low_cap, self.low_rho)
+        if self.own_class:
+            self.pool(count, 1, weight, t, self.high, self.high_cap, self.high_rho)
+        else:
+            for j in range(count):
+                self.high[j] = self.low[j]
+                self.high_cap[j] = self.low_cap[j]
+        u = self.threshold(count, own, &n_low, &n_high)
+        if not self.own_class:
+            n_low = n_high = count
+        for j in range(count):
+            if j < n_low:
+                du += self.low_rho[j]
+            elif j >= n_high:
+                du += self.high_rho[j]
+        du /= 1 + n_high - n_low
+        for j in range(count):
+            if j < n_low:
+                f += weight * self.rho[j] * (self.low[j] - u)
+                slope -= weight * self.rho[j] * (self.low_rho[j] + du)
+            elif j >= n_high:
+                f += weight * self.rho[j + 1] * (self.high[j] - u)
+                slope -= weight * self.rho[j + 1] * (self.high_rho[j] + du)
+        u_out[0], slope_out[0] = u, slope
+        n_low_out[0], n_high_out[0] = n_low, n_high
+        return f

@@ -1,0 +1,278 @@
+"""The checked training problem. The only place that casts, copies or refuses input arrays."""
+import os
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+
+from fastmc import _samples, reference
+
+
+class Problem:
+    """Rows, labels, costs and weights of one training problem, checked.
+
+    Parameters
+    ----------
+    X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        float32 and float64 are used as they are, other real types are cast. CSR with sorted
+        unique columns and C-ordered dense arrays are not copied. Never changed.
+    y : array-like, shape (n_samples,)
+        Labels of any sortable kind.
+    cost : array-like or None
+        (n_classes, n_classes), row = own class in sorted order, or (n_samples, n_classes).
+    bias : float or None
+        Value of a constant feature appended to each row.
+    class_weight : None, "balanced" or dict
+    sample_weight : None or array-like, shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and what is wrong with it.
+    MemoryError
+        If W and the dual would not fit in this machine's memory.
+    """
+
+    def __init__(self, X, y, cost=None, bias=None, class_weight=None, sample_weight=None):
+        self.X = check_matrix(X)
+        self.n_samples, self.n_features = self.X.shape
+        if 0 in self.X.shape:
+            raise ValueError(f"X is empty: shape {self.X.shape}")
+        self.classes, self.label = encode_labels(y, self.n_samples)
+        self.n_classes = len(self.classes)
+        self.bias = check_bias(bias)
+        self._check_memory()
+        self.weight = self._sample_weights(sample_weight, class_weight)
+        self.cost = self._check_cost(cost)
+        self.sqnorm = squared_row_norms(self.X) + self.bias**2
+        if not np.isfinite(self.sqnorm).all():
+            row = int(np.argmin(np.isfinite(self.sqnorm)))
+            raise ValueError(f"X: the squared norm of row {row} overflows; scale the data")
+
+    @property
+    def n_weights(self):
+        """Rows of W: the features, and one more for the bias."""
+        return self.n_features + (self.bias != 0.0)
+
+    def samples(self, engine="cython"):
+        """The compiled (or mirror) view of the rows that the passes work on."""
+        module = _samples if engine == "cython" else reference.samples
+        if sp.issparse(self.X):
+            # The row starts are few: one width for them, whatever the caller's is.
+            parts = self.X.data, self.X.indices, self.X.indptr.astype(np.int64)
+        else:
+            parts = self.X, None, None
+        return module.Samples(*parts, self.n_classes, self.label, self.weight, self.sqnorm,
+                              self.n_features, self.cost, self.bias)
+
+    def scores(self, weights, rows=slice(None)):
+        """Scores of a slice of rows, shape (rows, n_classes), float64."""
+        scores = self.X[rows] @ weights[: self.n_features]
+        if self.bias:
+            scores += self.bias * weights[self.n_features]
+        return scores
+
+    def costs(self, rows):
+        """Costs of a slice of rows, shape (rows, n_classes); zero at the own class."""
+        label = self.label[rows]
+        if self.cost is None:
+            cost = np.ones((len(label), self.n_classes))
+            np.put_along_axis(cost, label[:, None], 0.0, axis=1)
+            return cost
+        return self.cost[label] if len(self.cost) == self.n_classes else self.cost[rows]
+
+    def weights_of(self, dual, lam):
+        """W(A) = 1/(lambda n) sum_i x_i alpha_i^T, shape (n_weights, n_classes)."""
+        weights = np.empty((self.n_weights, self.n_classes))
+        weights[: self.n_features] = self.X.T @ dual
+        if self.bias:
+            weights[self.n_features] = self.bias * dual.sum(axis=0)
+        weights /= lam * self.n_samples
+        return weights
+
+    def _check_memory(self):
+        # W and its best copy; the dual and its best copy.
+        need = 16 * self.n_classes * (self.n_weights + self.n_samples)
+        have = physical_memory()
+        if need > have:
+            raise MemoryError(
+                f"{self.n_classes} classes x ({self.n_features} features + {self.n_samples} "
+                f"samples) need {need / 2**30:.1f} GiB, this machine has {have / 2**30:.1f} GiB")
+
+    def _sample_weights(self, sample_weight, class_weight):
+        if sample_weight is None:
+            weight = np.ones(self.n_samples)
+        else:
+            weight = check_numbers(sample_weight, "sample_weight").copy()
+            if weight.shape != (self.n_samples,):
+                raise ValueError(f"sample_weight has shape {weight.shape}, expected ({self.n_samples},)")
+            if (weight < 0).any():
+                row = int(np.argmax(weight < 0))
+                raise ValueError(f"sample_weight[{row}]={weight[row]} is negative")
+        weight *= self._class_weights(class_weight, weight)[self.label]
+        if not weight.any():
+            raise ValueError("all samples have weight zero")
+        return weight
+
+    def _class_weights(self, class_weight, weight):
+        factors = np.ones(self.n_classes)
+        if class_weight is None:
+            return factors
+        if isinstance(class_weight, str):
+            if class_weight != "balanced":
+                raise ValueError(f'class_weight={class_weight!r} must be "balanced", a dict or None')
+            counts = np.bincount(self.label, weights=weight, minlength=self.n_classes)
+            factors[counts > 0] = counts.sum() / (self.n_classes * counts[counts > 0])
+            return factors
+        if not isinstance(class_weight, dict):
+            raise ValueError(f'class_weight={class_weight!r} must be "balanced", a dict or None')
+        position = {label: at for at, label in enumerate(self.classes.tolist())}
+        for label, factor in class_weight.items():
+            factor = check_numbers(factor, f"class_weight[{label!r}]")
+            if factor.ndim or factor < 0:
+                raise ValueError(f"class_weight[{label!r}]={factor} must be a number >= 0")
+            if label in position:
+                factors[position[label]] = factor
+            else:
+                warnings.warn(f"class_weight: there is no class {label!r} in the data", stacklevel=5)
+        return factors
+
+    def _check_cost(self, cost):
+        if cost is None:
+            return None
+        cost = np.ascontiguousarray(check_numbers(cost, "cost"))
+        n, m = self.n_samples, self.n_classes
+        if cost.shape not in ((m, m), (n, m)):
+            raise ValueError(f"cost has shape {cost.shape}, expected ({m}, {m}) or ({n}, {m})")
+        if (cost < 0).any():
+            row, column = np.argwhere(cost < 0)[0]
+            raise ValueError(f"cost[{row}, {column}]={cost[row, column]} is negative")
+        own = np.arange(m) if len(cost) == m else self.label
+        bad = cost[np.arange(len(cost)), own] != 0
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(f"cost[{row}, {own[row]}]={cost[row, own[row]]} must be zero: "
+                             "it is the own class")
+        return cost
+
+
+def check_matrix(X, name="X"):
+    """A CSR matrix with sorted unique columns or a C-ordered 2-D array, float32 or float64."""
+    if sp.issparse(X):
+        return _check_sparse(X, name)
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"{name} must be two-dimensional, got shape {X.shape}")
+    X = np.ascontiguousarray(_check_type(X, name))
+    if not np.isfinite(X).all():
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        raise ValueError(f"{name}[{row}, {column}] is {X[row, column]}: values must be finite")
+    return X
+
+
+def _check_sparse(X, name):
+    if X.ndim != 2:
+        raise ValueError(f"{name} must be two-dimensional, got shape {X.shape}")
+    if X.format != "csr":
+        X = X.tocsr()
+    n, d = X.shape
+    indptr, indices = X.indptr, X.indices
+    if len(indptr) != n + 1 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        raise ValueError(f"{name}.indptr must start at 0, never decrease and have {n + 1} entries")
+    nnz = int(indptr[-1])
+    if nnz > len(indices) or nnz > len(X.data):
+        raise ValueError(f"{name}.indptr ends at {nnz} but there are {len(indices)} indices "
+                         f"and {len(X.data)} values")
+    data, indices = _check_type(X.data[:nnz], name), indices[:nnz]
+    if nnz and (indices.min() < 0 or indices.max() >= d):
+        bad = indices[(indices < 0) | (indices >= d)][0]
+        raise ValueError(f"{name} has column index {bad} outside 0..{d - 1}")
+    if not np.isfinite(data).all():
+        raise ValueError(f"{name} holds {data[~np.isfinite(data)][0]}: values must be finite")
+    sorted_rows = _rows_increase(indices, indptr)
+    if not sorted_rows:
+        data, indices = data.copy(), indices.copy()
+    if data is X.data and indices is X.indices and data.flags.c_contiguous:
+        return X
+    checked = type(X)((n, d), dtype=data.dtype)
+    # Set directly: the constructor would narrow 64-bit indices, which is a copy.
+    checked.data, checked.indices, checked.indptr = np.ascontiguousarray(data), indices, indptr
+    if not sorted_rows:
+        checked.indptr = indptr.copy()
+        checked.has_sorted_indices = checked.has_canonical_format = False
+        checked.sum_duplicates()
+    return checked
+
+
+def _rows_increase(indices, indptr):
+    falls = np.flatnonzero(np.diff(indices) <= 0) + 1
+    return np.isin(falls, indptr).all()
+
+
+def _check_type(values, name):
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"{name} has dtype {values.dtype}; real numbers are needed")
+    single = values.dtype.kind == "f" and values.dtype.itemsize == 4
+    return values.astype(np.float32 if single else np.float64, copy=False)
+
+
+def check_numbers(values, name):
+    """`values` as a finite float64 array."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={values!r} must hold numbers") from None
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} holds {numbers[~np.isfinite(numbers)].flat[0]}: "
+                         "values must be finite")
+    return numbers
+
+
+def check_bias(bias):
+    """The value of the constant feature, 0.0 for none."""
+    if bias is None:
+        return 0.0
+    value = check_numbers(bias, "bias")
+    if value.ndim or value <= 0:
+        raise ValueError(f"bias={bias!r} must be a positive number, or None for no bias: it is the "
+                         "value of a constant feature")
+    return float(value)
+
+
+def encode_labels(y, n_samples):
+    """(classes, label): the sorted distinct labels and each sample's position among them."""
+    y = np.asarray(y)
+    if y.shape != (n_samples,):
+        raise ValueError(f"y has shape {y.shape}, expected ({n_samples},) as X has {n_samples} rows")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"y[{row}] is {y[row]}: labels must be finite")
+    try:
+        classes, label = np.unique(y, return_inverse=True)
+    except TypeError:
+        raise ValueError("y mixes labels that cannot be sorted together") from None
+    if len(classes) < 2:
+        raise ValueError(f"y has one class only ({classes[0]!r}); at least two are needed")
+    return classes, label.astype(np.int64).reshape(-1)
+
+
+def squared_row_norms(X):
+    """||x_i||^2 in float64, shape (n_samples,)."""
+    if not sp.issparse(X):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    squares = X.data.astype(np.float64)
+    squares *= squares
+    norms = np.zeros(X.shape[0])
+    # reduceat sums from one start to the next; rows without entries have no start of their own.
+    filled = np.diff(X.indptr) > 0
+    if filled.any():
+        norms[filled] = np.add.reduceat(squares, X.indptr[:-1][filled])
+    return norms
+
+
+def physical_memory():
+    """Bytes of this machine's memory; infinity where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

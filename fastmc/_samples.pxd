@@ -1,0 +1,24 @@
+cdef class Samples:
+    cdef readonly Py_ssize_t n_samples, n_features, n_classes
+    cdef readonly double bias
+    cdef const long long* label
+    cdef const double* weight
+    cdef const double* sqnorm
+    cdef int layout
+    cdef const void* values
+    cdef const void* indices
+    cdef const long long* indptr
+    cdef Py_ssize_t width
+    cdef const double* cost
+    cdef bint cost_per_sample
+    # The loaded row; one Samples serves one thread at a time.
+    cdef Py_ssize_t nnz
+    cdef double* x
+    cdef Py_ssize_t* offset
+    cdef Py_ssize_t* changed
+    cdef list _keep_alive
+
+    cdef void load(self, Py_ssize_t i) noexcept nogil
+    cdef void scores(self, const double* weights, double* out) noexcept nogil
+    cdef void add_cost(self, Py_ssize_t i, double* scores) noexcept nogil
+    cdef void update(self, const double* coef, double* weights) noexcept nogil

@@ -1,0 +1,216 @@
+"""The rows of a problem as the kernels see them. See fastmc.reference.samples.
+
+The weights W are (n_features, n_classes) in C order, so that one non-zero of a row
+touches one contiguous row of W. `load` fetches a row of X, whatever its layout, as
+doubles with their offsets into W; `scores` (a row times W) and `update` (a rank-one
+change of W) work on the loaded row and know nothing of layouts.
+"""
+import numpy as np
+
+ctypedef fused value_t:
+    float
+    double
+
+ctypedef fused index_t:
+    int
+    long long
+
+cdef enum Layout:
+    DENSE_F32, DENSE_F64, CSR_F32_I32, CSR_F32_I64, CSR_F64_I32, CSR_F64_I64
+
+
+cdef inline void copy_values(const value_t* source, Py_ssize_t count, double* out) noexcept nogil:
+    cdef Py_ssize_t t
+    for t in range(count):
+        out[t] = source[t]
+
+
+cdef inline void copy_row(const value_t* values, const index_t* indices, Py_ssize_t count,
+                          Py_ssize_t stride, double* x, Py_ssize_t* offset) noexcept nogil:
+    cdef Py_ssize_t t
+    for t in range(count):
+        x[t] = values[t]
+        offset[t] = indices[t] * stride
+
+
+# Four non-zeros at a time: the sum of a class stays in a register for four additions,
+# in the order of the plain loop, so the bits are those of one by one.
+cdef inline void add4(const double* x, const double* w0, const double* w1, const double* w2,
+                      const double* w3, Py_ssize_t m, double* out) noexcept nogil:
+    cdef double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3]
+    cdef Py_ssize_t j
+    for j in range(m):
+        out[j] = (((out[j] + x0 * w0[j]) + x1 * w1[j]) + x2 * w2[j]) + x3 * w3[j]
+
+
+cdef inline void add1(double x, const double* w, Py_ssize_t m, double* out) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(m):
+        out[j] += x * w[j]
+
+
+cdef class Samples:
+    """See fastmc.reference.samples.Samples."""
+
+    def __init__(self, values, indices, indptr, n_classes, label, weight, sqnorm, width,
+                 cost=None, bias=0.0):
+        cdef const long long[::1] label_view = label
+        cdef const double[::1] weight_view = weight
+        cdef const double[::1] sqnorm_view = sqnorm
+        self.n_samples = label_view.shape[0]
+        self.n_classes = n_classes
+        self.width = width
+        self.bias = bias
+        self.n_features = width + (bias != 0.0)
+        if weight_view.shape[0] != self.n_samples or sqnorm_view.shape[0] != self.n_samples:
+            raise ValueError("label, weight and sqnorm must have one entry per sample")
+        self._keep_alive = [values, indices, indptr, label, weight, sqnorm, cost]
+        self.label = &label_view[0]
+        self.weight = &weight_view[0]
+        self.sqnorm = &sqnorm_view[0]
+        if indices is None:
+            self._set_dense(values)
+        else:
+            self._set_csr(values, indices, indptr)
+        self._set_cost(cost)
+
+    def _set_dense(self, values):
+        cdef const float[:, ::1] single
+        cdef const double[:, ::1] double_
+        if values.shape != (self.n_samples, self.width):
+            raise ValueError("values must be of shape (n_samples, width)")
+        if values.dtype == np.float32:
+            single = values
+            self.layout = DENSE_F32
+            self.values = &single[0, 0]
+        else:
+            double_ = values
+            self.layout = DENSE_F64
+            self.values = &double_[0, 0]
+        self._make_scratch(self.width)
+        # The offsets of a dense row never change: `load` copies its values alone.
+        for t in range(self.width):
+            self.offset[t] = t * self.n_classes
+
+    def _set_csr(self, values, indices, indptr):
+        cdef const float[::1] single
+        cdef const double[::1] double_
+        cdef const int[::1] narrow
+        cdef const long long[::1] wide
+        cdef const long long[::1] indptr_view = indptr
+        if indptr_view.shape[0] != self.n_samples + 1:
+            raise ValueError("indptr must have n_samples + 1 entries")
+        self.indptr = &indptr_view[0]
+        is_single, is_narrow = values.dtype == np.float32, indices.dtype.itemsize == 4
+        if is_single:
+            self.layout = CSR_F32_I32 if is_narrow else CSR_F32_I64
+        else:
+            self.layout = CSR_F64_I32 if is_narrow else CSR_F64_I64
+        self._make_scratch(int(np.diff(indptr).max()))
+        if len(values) == 0:
+            return
+        if is_single:
+            single = values
+            self.values = &single[0]
+        else:
+            double_ = values
+            self.values = &double_[0]
+        if is_narrow:
+            narrow = indices
+            self.indices = &narrow[0]
+        else:
+            wide = indices
+            self.indices = &wide[0]
+
+    def _make_scratch(self, longest):
+        cdef double[::1] x = np.zeros(longest + 1)
+        cdef Py_ssize_t[::1] offset = np.zeros(longest + 1, dtype=np.intp)
+        cdef Py_ssize_t[::1] changed = np.zeros(self.n_classes, dtype=np.intp)
+        self._keep_alive += [x, offset, changed]
+        self.x = &x[0]
+        self.offset = &offset[0]
+        self.changed = &changed[0]
+
+    def _set_cost(self, cost):
+        cdef const double[:, ::1] cost_view
+        if cost is None:
+            return
+        cost_view = cost
+        self.cost_per_sample = cost_view.shape[0] != self.n_classes
+        if cost_view.shape[1] != self.n_classes or (
+                self.cost_per_sample and cost_view.shape[0] != self.n_samples):
+            raise ValueError("cost must have n_classes columns and n_classes or n_samples rows")
+        self.cost = &cost_view[0, 0]
+
+    cdef void load(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t d = self.width, m = self.n_classes, start = 0
+        if self.indptr == NULL:
+            self.nnz = d
+        else:
+            start = self.indptr[i]
+            self.nnz = self.indptr[i + 1] - start
+        if self.layout == DENSE_F64:
+            copy_values(<const double*> self.values + i * d, d, self.x)
+        elif self.layout == DENSE_F32:
+            copy_values(<const float*> self.values + i * d, d, self.x)
+        elif self.layout == CSR_F64_I32:
+            copy_row(<const double*> self.values + start, <const int*> self.indices + start,
+                     self.nnz, m, self.x, self.offset)
+        elif self.layout == CSR_F32_I32:
+            copy_row(<const float*> self.values + start, <const int*> self.indices + start,
+                     self.nnz, m, self.x, self.offset)
+        elif self.layout == CSR_F64_I64:
+            copy_row(<const double*> self.values + start, <const long long*> self.indices + start,
+                     self.nnz, m, self.x, self.offset)
+        else:
+            copy_row(<const float*> self.values + start, <const long long*> self.indices + start,
+                     self.nnz, m, self.x, self.offset)
+        if self.bias != 0.0:
+            self.x[self.nnz] = self.bias
+            self.offset[self.nnz] = d * m
+            self.nnz += 1
+
+    cdef void scores(self, const double* weights, double* out) noexcept nogil:
+        cdef Py_ssize_t m = self.n_classes, t, j
+        cdef const Py_ssize_t* f = self.offset
+        for j in range(m):
+            out[j] = 0.0
+        t = 0
+        while t + 4 <= self.nnz:
+            add4(self.x + t, weights + f[t], weights + f[t + 1], weights + f[t + 2],
+                 weights + f[t + 3], m, out)
+            t += 4
+        while t < self.nnz:
+            add1(self.x[t], weights + f[t], m, out)
+            t += 1
+
+    cdef void add_cost(self, Py_ssize_t i, double* scores) noexcept nogil:
+        cdef Py_ssize_t m = self.n_classes, y = self.label[i], j
+        cdef double own = scores[y]
+        cdef const double* cost
+        if self.cost == NULL:
+            for j in range(m):
+                scores[j] += 1.0
+        else:
+            cost = self.cost + (i if self.cost_per_sample else y) * m
+            for j in range(m):
+                scores[j] += cost[j]
+        scores[y] = own
+
+    cdef void update(self, const double* coef, double* weights) noexcept nogil:
+        cdef Py_ssize_t m = self.n_classes, count = 0, t, j, k
+        cdef Py_ssize_t* changed = self.changed
+        cdef double* row
+        for j in range(m):
+            if coef[j] != 0.0:
+                changed[count] = j
+                count += 1
+        # Few classes change: touch those alone. Adding zeros to the others gives the same W.
+        if 4 * count < m:
+            for t in range(self.nnz):
+                row = weights + self.offset[t]
+                for k in range(count):
+                    row[changed[k]] += self.x[t] * coef[changed[k]]
+        else:
+            for t in range(self.nnz):
+                add1(self.x[t], coef, m, weights + self.offset[t])

@@ -1,0 +1,335 @@
+"""The two loss families in plain Python: the mirror of `fastmc._losses`.
+
+A loss sees the scores of one sample with the costs already added, a_j = s_j + c_j
+(c_y = 0 for the own class y), never X. The margins are h = a - a_y, so h_y = 0;
+h_(1) >= ... >= h_(m) are the margins sorted. With weights rho_1 >= ... >= rho_m = 0,
+
+    Usunier type   Phi = sum_j rho_j max(0, h_(j))
+    top-k type     Phi = max(0, sum_j rho_j h_(j))
+
+(Tajima et al., equations 2.2 to 2.8; max hinge is rho = (1, 0, ..)). In the top-k type the own
+class can hold one of the ranks, unless own_class is False, when the sum runs over the
+other classes alone.
+
+Both are Phi = max over beta in B of <beta, h>, B convex. The dual of a sample is
+alpha = (sum beta) e_y - beta with beta in omega B: alpha_j <= 0 for the wrong classes, and
+the entries sum to zero. Everything a solver needs follows from two operations:
+
+oracle
+    Phi and the corner of B where the maximum is taken (Tajima et al., equation 2.19).
+project
+    The Euclidean projection onto the set of feasible alpha. In beta, with b_j = -v_j and
+    a = v_y for the target v,
+
+        minimise 1/2 ||beta - b||^2 + 1/2 (sum beta - a)^2   over beta in omega B,
+
+    so beta is the projection of b - u 1 onto omega B, where u = sum beta - a is the root of
+    an increasing piecewise linear function. Sort b into z_1 >= z_2 >= ..; PAV is the
+    non-increasing isotonic regression. For the scale t (1 for the Usunier type),
+
+        low = PAV(z - t omega rho_1..),   high = PAV(z - t omega rho_2..)   (Usunier: high = z)
+        beta_j = z_j - low_j    where u < low_j     (the class is at its upper bound)
+               = z_j - u        where low_j <= u <= high_j
+               = z_j - high_j   where u > high_j    (at its lower bound)
+
+    The top-k type has t in [0, 1]: t = 1 if f(1) >= 0, beta = 0 if f(0) <= 0, else f(t) = 0
+    with f(t) = sum_j rho_j [x; 0]_(j), x = z - u - beta, which falls in t.
+
+Ties go to the lower class number, here and in the kernel.
+"""
+import math
+
+import numpy as np
+
+
+class Loss:
+    """One loss for one number of classes.
+
+    Parameters
+    ----------
+    n_classes : int
+    rho : ndarray of float64, shape (n_classes,)
+        Rank weights, non-increasing, non-negative, the last one zero.
+    """
+
+    def __init__(self, n_classes, rho):
+        self.n_classes = n_classes
+        self.rho = [float(r) for r in rho]
+        self.n_ranks = sum(r > 0.0 for r in self.rho)
+
+    def block_max(self, scores, label, dual, weight, q, gamma):
+        """Exact maximiser of the dual over one sample's block.
+
+        Parameters
+        ----------
+        scores : sequence of float
+            Scores plus costs of the sample at the current W.
+        label : int
+            Own class.
+        dual : sequence of float
+            The current alpha of the sample.
+        weight, q, gamma : float
+            omega_i; ||x_i||^2 / (lambda n); the smoothing gamma / omega_i.
+
+        Returns
+        -------
+        list of float
+            argmin over feasible alpha of ||alpha - v||, v = (q alpha - scores) / (q + gamma).
+        """
+        total = q + gamma
+        if total == 0.0:
+            # An all-zero row without smoothing: the block objective is linear.
+            vertex = self.oracle(scores, label)[1]
+            return [weight * v for v in vertex]
+        target = [(q * dual[j] - scores[j]) / total for j in range(self.n_classes)]
+        return self.project(target, label, weight)
+
+    def project(self, target, label, weight=1.0):
+        """Projection of `target` onto the feasible alpha of a sample of that weight."""
+        own = self.margins(target, label)
+        dual = [0.0] * self.n_classes
+        # Every margin is at most zero: the loss is zero there, and so is beta.
+        if own > 0.0:
+            self._project(label, weight, own, dual)
+        return dual
+
+    def project_rows(self, targets, label):
+        """`project` with weight 1 for each row of an (n, n_classes) array."""
+        return np.array([self.project(v.tolist(), y) for v, y in zip(targets, label)])
+
+    def rank(self, values, skip, count):
+        """Class numbers of the `count` largest values, best first, leaving out `skip`."""
+        classes = [j for j in range(self.n_classes) if j != skip]
+        return sorted(classes, key=lambda j: -values[j])[:count]
+
+    def margins(self, target, label):
+        """b_j - top into self.margin, top = max b_j over the wrong classes; returns target_y + top.
+
+        Only differences of b_j = -target_j matter, so all are taken from the largest: large
+        equal parts (tiny C) cancel before anything is added up.
+        """
+        top = -math.inf
+        for j in range(self.n_classes):
+            if j != label and -target[j] > top:
+                top = -target[j]
+        self.margin = [-target[j] - top for j in range(self.n_classes)]
+        return target[label] + top
+
+    def gather(self, label, weight, least):
+        """Sort the classes that can have beta_j > 0 into self.order and self.z.
+
+        A class more than omega rho_1 below the last ranked one is pooled with nobody and gets
+        nothing; neither does one below `least`, a lower bound of u.
+        """
+        floor = 0.0
+        if self.n_ranks > 1:
+            floor = self.margin[self.rank(self.margin, label, self.n_ranks)[-1]]
+        floor = max(least, floor - weight * self.rho[0])
+        classes = [j for j in range(self.n_classes) if j != label and self.margin[j] >= floor]
+        self.order = sorted(classes, key=lambda j: -self.margin[j])
+        self.z = [self.margin[j] for j in self.order]
+        return len(self.z)
+
+    def pool(self, count, first_rank, weight, t):
+        """PAV(z - t omega rho_{first_rank..}) by pooling adjacent violators.
+
+        Returns the value of each entry's block, z minus that value (the bound of beta), and
+        the block's mean of omega rho (minus the derivative of the value in t).
+        """
+        blocks = []
+        for j in range(count):
+            sum_z, sum_rho, start = self.z[j], weight * self.rho[first_rank + j], j
+            value = sum_z - t * sum_rho
+            while blocks and blocks[-1][3] < value:
+                z, rho, start, _ = blocks.pop()
+                sum_z, sum_rho = z + sum_z, rho + sum_rho
+                value = (sum_z - t * sum_rho) / (j + 1 - start)
+            blocks.append((sum_z, sum_rho, start, value))
+        value, cap, mean_rho = [], [], []
+        ends = [block[2] for block in blocks[1:]] + [count]
+        for (sum_z, sum_rho, start, block_value), end in zip(blocks, ends):
+            mean_z, rho = sum_z / (end - start), sum_rho / (end - start)
+            for j in range(start, end):
+                value.append(block_value)
+                cap.append((self.z[j] - mean_z) + t * rho)
+                mean_rho.append(rho)
+        return value, cap, mean_rho
+
+    def threshold(self, count, own):
+        """The root u of u + own - sum beta(u), walking down the sorted break points.
+
+        Returns u and the numbers of classes at their upper bound and not at their lower one.
+        """
+        n_low = n_high = 0
+        total = 0.0
+        for j in range(count):
+            total += self.high_cap[j]
+        total -= own
+        u = total
+        while True:
+            next_high = self.high[n_high] if n_high < count else -math.inf
+            next_low = self.low[n_low] if n_low < count else -math.inf
+            if n_low == n_high or next_high >= next_low:
+                if next_high <= u:
+                    break
+                total += self.z[n_high] - self.high_cap[n_high]
+                n_high += 1
+            else:
+                if next_low <= u:
+                    break
+                total += self.low_cap[n_low] - self.z[n_low]
+                n_low += 1
+            u = total / (1 + n_high - n_low)
+        return u, n_low, n_high
+
+    def write(self, count, label, u, n_low, n_high, dual):
+        """alpha from u: beta_j by the three cases of the module's docstring."""
+        total = 0.0
+        for j in range(count):
+            if j < n_low:
+                beta = self.low_cap[j]
+            elif j < n_high:
+                beta = self.z[j] - u
+            else:
+                beta = self.high_cap[j]
+            if beta > 0.0:
+                dual[self.order[j]] = -beta
+                total += beta
+        dual[label] = total
+
+
+class UsunierLoss(Loss):
+    """sum_j rho_j max(0, h_(j)): Usunier losses and max hinge (Tajima et al., 2.6 and 2.8)."""
+
+    def oracle(self, scores, label):
+        """Phi and a corner alpha of the feasible set (of weight 1) where it is taken.
+
+        Parameters
+        ----------
+        scores : sequence of float, length n_classes
+            Scores plus costs.
+        label : int
+            Own class.
+
+        Returns
+        -------
+        value : float
+        vertex : list of float
+            -rho_j at the classes with positive margin, their sum at the own class.
+        """
+        value = total = 0.0
+        vertex = [0.0] * self.n_classes
+        for r, j in enumerate(self.rank(scores, label, self.n_ranks)):
+            h = scores[j] - scores[label]
+            if h <= 0.0:
+                break
+            value += self.rho[r] * h
+            total += self.rho[r]
+            vertex[j] = -self.rho[r]
+        vertex[label] = total
+        return value, vertex
+
+    def _project(self, label, weight, own, dual):
+        # sum beta is at least min(beta_1, omega rho_1) whatever the other classes do.
+        least = max(-own, min(-0.5 * own, weight * self.rho[0] - own))
+        count = self.gather(label, weight, least)
+        self.low, self.low_cap, _ = self.pool(count, 0, weight, 1.0)
+        self.high, self.high_cap = self.z, [0.0] * count
+        u, n_low, n_high = self.threshold(count, own)
+        self.write(count, label, u, n_low, n_high, dual)
+
+
+class TopKLoss(Loss):
+    """max(0, sum_j rho_j h_(j)): top-k losses (Tajima et al., 2.5 and 2.7).
+
+    Parameters
+    ----------
+    own_class : bool
+        Whether the own class (h_y = 0) can hold one of the ranks, as in the paper.
+    """
+
+    def __init__(self, n_classes, rho, own_class=True):
+        super().__init__(n_classes, rho)
+        self.own_class = own_class
+
+    def oracle(self, scores, label):
+        """As `UsunierLoss.oracle`; -rho_j at all ranks, or 0 where the sum is not positive."""
+        value = total = 0.0
+        vertex = [0.0] * self.n_classes
+        ranked = self.rank(scores, -1 if self.own_class else label, self.n_ranks)
+        for r, j in enumerate(ranked):
+            value += self.rho[r] * (scores[j] - scores[label])
+        if not value > 0.0:
+            return 0.0, vertex
+        for r, j in enumerate(ranked):
+            if j != label:
+                vertex[j] = -self.rho[r]
+                total += self.rho[r]
+        vertex[label] = total
+        return value, vertex
+
+    def _project(self, label, weight, own, dual):
+        count = self.gather(label, weight, -math.inf)
+        t, (f, slope, u, n_low, n_high) = 1.0, self.excess(count, own, weight, 1.0)
+        if f < 0.0:
+            if self.value_at_zero(count, own, weight) <= 0.0:
+                return
+            t_low, t_high = 0.0, 1.0
+            for _ in range(200):
+                # Newton's step is exact on the linear piece of the root; the bracket guards it.
+                step = t - f / slope if slope < 0.0 else -1.0
+                if not t_low < step < t_high:
+                    step = 0.5 * (t_low + t_high)
+                moved = abs(step - t)
+                t = step
+                f, slope, u, n_low, n_high = self.excess(count, own, weight, t)
+                if f == 0.0 or moved <= 1e-15:
+                    break
+                if f > 0.0:
+                    t_low = t
+                else:
+                    t_high = t
+        self.write(count, label, u, n_low, n_high, dual)
+
+    def value_at_zero(self, count, own, weight):
+        """f(0): the loss of the sample when its own dual is taken out, times omega."""
+        f = 0.0
+        r = 0
+        placed = not self.own_class
+        for j in range(count):
+            x = self.z[j] + own
+            if not placed and x < 0.0:
+                placed = True
+                r += 1
+            if r >= self.n_ranks:
+                break
+            f += weight * self.rho[r] * x
+            r += 1
+        return f
+
+    def excess(self, count, own, weight, t):
+        """f(t) and its derivative, with u and the counts of `threshold` for that scale t."""
+        self.low, self.low_cap, self.low_rho = self.pool(count, 0, weight, t)
+        if self.own_class:
+            self.high, self.high_cap, self.high_rho = self.pool(count, 1, weight, t)
+        else:
+            self.high, self.high_cap, self.high_rho = self.low, self.low_cap, self.low_rho
+        u, n_low, n_high = self.threshold(count, own)
+        if not self.own_class:
+            n_low = n_high = count
+        du = 0.0
+        for j in range(count):
+            if j < n_low:
+                du += self.low_rho[j]
+            elif j >= n_high:
+                du += self.high_rho[j]
+        du /= 1 + n_high - n_low
+        f = slope = 0.0
+        for j in range(count):
+            if j < n_low:
+                f += weight * self.rho[j] * (self.low[j] - u)
+                slope -= weight * self.rho[j] * (self.low_rho[j] + du)
+            elif j >= n_high:
+                f += weight * self.rho[j + 1] * (self.high[j] - u)
+                slope -= weight * self.rho[j + 1] * (self.high_rho[j] + du)
+        return f, slope, u, n_low, n_high

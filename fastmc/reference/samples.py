@@ -1,0 +1,76 @@
+"""The rows of a problem, in plain Python: the mirror of `fastmc._samples`."""
+
+
+class Samples:
+    """A problem as the passes see it.
+
+    Parameters
+    ----------
+    values : ndarray
+        Dense: (n_samples, width). CSR: (nnz,). float32 or float64.
+    indices, indptr : ndarray or None
+        CSR column numbers (nnz,), int32 or int64, and row starts (n_samples + 1,), int64;
+        None for a dense matrix.
+    n_classes : int
+    label : ndarray of int64, shape (n_samples,)
+        Class numbers 0..n_classes-1.
+    weight, sqnorm : ndarray of float64, shape (n_samples,)
+        Sample weights omega_i and squared row norms ||x_i||^2, the bias included.
+    width : int
+        Columns of X.
+    cost : ndarray of float64 or None
+        (n_classes, n_classes), row = own class, or (n_samples, n_classes); None means 1 for
+        every wrong class.
+    bias : float
+        Value of the constant feature appended to each row; 0 for none.
+    """
+
+    def __init__(self, values, indices, indptr, n_classes, label, weight, sqnorm, width,
+                 cost=None, bias=0.0):
+        self.values, self.indices, self.indptr = values, indices, indptr
+        self.n_samples, self.n_classes = len(label), n_classes
+        self.label, self.weight, self.sqnorm = label.tolist(), weight.tolist(), sqnorm.tolist()
+        self.width, self.bias = width, bias
+        self.n_features = width + (bias != 0.0)
+        self.cost = None if cost is None else cost.tolist()
+        self.cost_per_sample = cost is not None and cost.shape[0] != n_classes
+
+    def load(self, i):
+        """Fetch row i as Python floats `x` with their rows of W `feature`."""
+        if self.indptr is None:
+            self.x = [float(v) for v in self.values[i]]
+            self.feature = list(range(self.width))
+        else:
+            start, stop = self.indptr[i], self.indptr[i + 1]
+            self.x = [float(v) for v in self.values[start:stop]]
+            self.feature = self.indices[start:stop].tolist()
+        if self.bias != 0.0:
+            self.x.append(self.bias)
+            self.feature.append(self.width)
+
+    def scores(self, weights):
+        """Scores s = W^T x of the loaded row, a list of n_classes floats."""
+        out = [0.0] * self.n_classes
+        for value, feature in zip(self.x, self.feature):
+            for j, w in enumerate(weights[feature].tolist()):
+                out[j] += value * w
+        return out
+
+    def add_cost(self, i, scores):
+        """Add the costs of sample i to its scores, in place (the own class costs nothing)."""
+        own = scores[self.label[i]]
+        if self.cost is None:
+            cost = [1.0] * self.n_classes
+        else:
+            cost = self.cost[i if self.cost_per_sample else self.label[i]]
+        for j in range(self.n_classes):
+            scores[j] += cost[j]
+        scores[self.label[i]] = own
+
+    def update(self, coef, weights):
+        """W += x coef^T for the loaded row, in place."""
+        for value, feature in zip(self.x, self.feature):
+            row = weights[feature].tolist()
+            for j in range(self.n_classes):
+                row[j] += value * coef[j]
+            weights[feature] = row
