@@ -1,2 +1,14 @@
-"""fastmc: certified linear multi-class classifiers."""
+"""fastmc: linear multi-class classifiers with a certificate of how far they are from optimal.
+
+>>> import fastmc
+>>> model = fastmc.train(X, y, loss="topk", k=5)          # doctest: +SKIP
+>>> model.certificate.relative_gap                        # doctest: +SKIP
+"""
+from fastmc._certificate import Certificate
+from fastmc._model import Model, load_model
+from fastmc._train import ConvergenceWarning, train
+from fastmc.svmlight import dump_svmlight, load_svmlight
+
 __version__ = "0.1.0"
+__all__ = ["Certificate", "ConvergenceWarning", "Model", "dump_svmlight", "load_model",
+           "load_svmlight", "train"]

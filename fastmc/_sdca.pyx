@@ -17,8 +17,6 @@ def sdca_pass(Samples samples, Loss loss, double[:, ::1] weights, double[:, ::1]
     with nogil:
         for position in range(order.shape[0]):
             i = order[position]
-            if samples.weight[i] == 0.0:
-                continue
             q = samples.sqnorm[i] / lam_n
             gamma = smoothing / samples.weight[i]
             alpha = &dual[i, 0]

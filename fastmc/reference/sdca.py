@@ -21,7 +21,7 @@ def sdca_pass(samples, loss, weights, dual, order, lam_n, smoothing):
     dual : ndarray of float64, shape (n_samples, n_classes)
         A, updated in place.
     order : ndarray of intp
-        Sample numbers to visit.
+        Sample numbers to visit; their weights must be positive.
     lam_n : float
         lambda n = 1/C.
     smoothing : float
@@ -37,8 +37,6 @@ def sdca_pass(samples, loss, weights, dual, order, lam_n, smoothing):
     gap = risk = 0.0
     for i in order.tolist():
         weight, label = samples.weight[i], samples.label[i]
-        if weight == 0.0:
-            continue
         q = samples.sqnorm[i] / lam_n
         gamma = smoothing / weight
         alpha = dual[i].tolist()
