@@ -91,6 +91,14 @@ def test_a_row_of_5000_entries(load):
     np.testing.assert_array_equal(X.toarray(), [np.arange(1, 5001)])
 
 
+def test_the_densest_text(load):
+    """No text holds more rows or entries per byte; the buffers are made for this."""
+    X, y = load(b"1\n" * 100_000)
+    assert X.shape == (100_000, 0) and y.sum() == 100_000
+    X, y = load(b"1 1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8 9:9\n" * 20_000)
+    np.testing.assert_array_equal(X.toarray(), np.tile(np.arange(1, 10), (20_000, 1)))
+
+
 def test_the_largest_index(load):
     X, _ = load(b"1 2147483647:2\n")
     assert X.shape == (1, 2**31 - 1)
@@ -174,6 +182,8 @@ BAD = [
     (b"1 3000000000:1\n2 1:-1\n", 1,
      "index 3000000000 is too large (indices go up to 2147483647)"),
     (b"1 2147483648:0\n", 1, "index 2147483648 is too large (indices go up to 2147483647)"),
+    (b"1 18446744073709551617:1\n", 1,     # 1 again, were it counted in 64 bits
+     "index 18446744073709551617 is too large (indices go up to 2147483647)"),
     (b"1 1" + b"0" * 30 + b":1\n", 1,
      "index 1" + "0" * 30 + " is too large (indices go up to 2147483647)"),
     (b"1 1:nan\n2 1:-1\n", 1, "non-finite value in '1:nan'"),
@@ -404,8 +414,8 @@ def test_numbers_near_halfway():
 # ---------------------------------------------------------------- any bytes
 
 FRAGMENTS = [b"1", b"2", b"0", b"9", b":", b" ", b"\t", b"\n", b"\r", b"\r\n", b"#", b".", b"e",
-             b"-", b"+", b"1:1", b" 2:3", b"1 1:1\n", b"qid:", b"nan", b"\x00", b"\xef\xbb\xbf", b"\xff",
-             b"9" * 30]
+             b"-", b"+", b"1:1", b" 2:3", b"1 1:1\n", b"qid:", b"nan", b"\x00", b"\xff",
+             b"\xef\xbb\xbf", b"9" * 30]
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map(b"".join) | st.binary(max_size=40),
