@@ -52,6 +52,12 @@ class Solver:
         for start in range(0, count, length):
             yield start, min(start + length, count)
 
+    def shrink(self, rho):
+        """lambda times rho <= 1 with the dual scaled alike, so that W stays as it is."""
+        self.lam *= rho
+        self.dual *= rho
+        self.gaps *= rho
+
     def gap_estimate(self):
         """The duality gap as the visits saw it, each at the W of its own time. No certificate."""
         return float(self.gaps.mean())
@@ -145,6 +151,12 @@ class BlockSolver(Solver):
         self.passes_since_refresh = 0
         yield
 
+    def shrink(self, rho):
+        super().shrink(rho)
+        if self.atoms is not None:
+            self.atoms.shrink_weights(rho)
+        self.full_gap = None
+
     def candidates(self):
         pairs = super().candidates()
         if self.average is not None and self.average.steps:
@@ -182,6 +194,10 @@ class BatchSolver(Solver):
             yield
         self.oracle_calls += len(self.active)
         self.move(gap, curvature)
+
+    def shrink(self, rho):
+        super().shrink(rho)
+        self.radius /= math.sqrt(rho)
 
     def move(self, gap, curvature):
         """S, W and A all move by one step towards the corners."""

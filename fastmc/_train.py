@@ -183,13 +183,10 @@ class Run:
         self.solver, self.began = solver, began
         self.passes, self.checked_at = 0, None
         self.history, self.status = History(), None
-        self.forget()
-
-    def forget(self):
-        """Drop the best W and A, as another lambda asks for."""
         self.primal, self.dual_value = math.inf, -math.inf
         self.weights = self.dual = None
-        self.checked_at = None
+        # How the certified gap compared with the estimate when last looked at.
+        self.ratio = 1.0
 
     @property
     def certificate(self):
@@ -217,6 +214,8 @@ class Run:
         if self.checked_at != self.passes:
             self.checked_at = self.passes
             self.consider(self.solver.candidates())
+            estimate = self.solver.gap_estimate()
+            self.ratio = min(1.0, self.certificate.gap / estimate) if estimate > 0 else 1.0
         return self.certificate
 
     def converged(self, tol):
@@ -227,11 +226,12 @@ class Run:
         if tol == 0:
             return False
         last = self.checked_at or 0
-        return self.solver.gap_estimate() <= 1.3 * tol * self.primal or self.passes >= 1.5 * last + 1
+        likely = self.ratio * self.solver.gap_estimate() <= 1.05 * tol * self.primal
+        return likely or self.passes >= 1.5 * last + 1
 
     def until_done(self, rng, tol, max_passes, max_time=None, callback=None, verbose=0):
         """Passes until the certificate or a budget ends them; sets `status`."""
-        progress = _Progress(verbose, max_passes)
+        progress = Progress(verbose, max_passes)
         self.status = None
         while self.status is None:
             if self.converged(tol):
@@ -242,7 +242,8 @@ class Run:
                 self.status = "time_limit"
                 self.checked_at = None  # the pass was broken off: W is newer than the last check
             else:
-                progress.update(self)
+                progress.show(f"relative gap ~ {self.solver.gap_estimate() / self.primal:.2e}",
+                              self.seconds())
                 if callback is not None and callback(TrainingState(self)):
                     self.status = "stopped"
                 elif self.due(tol):
@@ -270,29 +271,27 @@ class Run:
                      dual=sp.csr_array(self.dual), sample_weight=problem.weight)
 
 
-class _Progress:
-    """A tqdm bar where tqdm is installed, a plain line every second pass otherwise."""
+class Progress:
+    """A tqdm bar where tqdm is installed, at most a line a second otherwise; nothing if off."""
 
-    def __init__(self, verbose, max_passes):
-        self.bar = None
-        self.on, self.shown = bool(verbose), 0.0
+    def __init__(self, verbose, total):
+        self.on, self.bar, self.shown, self.passes = bool(verbose), None, 0.0, 0
         if self.on:
             try:
                 from tqdm import tqdm
             except ImportError:
                 return
-            self.bar = tqdm(total=max_passes, unit="pass", file=sys.stderr)
+            self.bar = tqdm(total=total, unit="pass", file=sys.stderr)
 
-    def update(self, run):
-        if not self.on:
-            return
-        gap = f"{run.solver.gap_estimate() / run.primal if run.weights is not None else math.inf:.2e}"
+    def show(self, text, seconds):
+        """One more pass, and what to say of it."""
+        self.passes += 1
         if self.bar is not None:
-            self.bar.set_postfix_str(f"relative gap ~ {gap}", refresh=False)
+            self.bar.set_postfix_str(text, refresh=False)
             self.bar.update()
-        elif run.seconds() - self.shown >= 1.0:
-            self.shown = run.seconds()
-            print(f"pass {run.passes}: relative gap ~ {gap}, {self.shown:.1f} s", file=sys.stderr)
+        elif self.on and seconds - self.shown >= 1.0:
+            self.shown = seconds
+            print(f"pass {self.passes}: {text}, {seconds:.1f} s", file=sys.stderr)
 
     def close(self):
         if self.bar is not None:
