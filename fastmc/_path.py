@@ -88,7 +88,7 @@ class RegularizationPath:
             dual, weights = self._start.dual, self._start.direction / lam
         else:
             point = self._point(lam)
-            dual, weights = point.dual * (lam / point.lam), problem.weights_of(point.dual, point.lam)
+            dual, weights = point.dual * (lam / point.lam), problem.weights_of(point.dual.toarray(), point.lam)
         return Model(weights, problem.classes, spec=self._spec, bias=problem.bias,
                      C=1.0 / (lam * problem.n_samples), lam=float(lam), smoothing=self._smoothing,
                      n_samples=problem.n_samples, solver="path", status="converged",
