@@ -7,8 +7,8 @@
 from fastmc._certificate import Certificate
 from fastmc._model import Model, load_model
 from fastmc._train import ConvergenceWarning, train
-from fastmc.svmlight import dump_svmlight, load_svmlight
+from fastmc.svmlight import SvmlightError, dump_svmlight, load_svmlight
 
 __version__ = "0.1.0"
-__all__ = ["Certificate", "ConvergenceWarning", "Model", "dump_svmlight", "load_model",
+__all__ = ["Certificate", "ConvergenceWarning", "Model", "SvmlightError", "dump_svmlight", "load_model",
            "load_svmlight", "train"]

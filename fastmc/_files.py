@@ -1,31 +1,27 @@
 """Writing files so that they appear whole or not at all."""
 import contextlib
+import errno
 import os
-import tempfile
+import secrets
 
 
 @contextlib.contextmanager
 def replacing(path, mode="w", **options):
     """Open a temporary file beside `path`; rename it to `path` if the block succeeds.
 
-    A link keeps its place and its target is replaced. What is no regular file (/dev/stdout, a
-    pipe) is written to directly: renaming would put a file in the device's place.
+    Raises
+    ------
+    OSError
+        If the folder cannot be written to, or `path` is something else than a file.
     """
-    path = os.fspath(path)
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, mode, **options) as file:
-            yield file
-        return
-    path = os.path.realpath(path)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".fastmc-")
+    target = os.path.realpath(os.fsdecode(path))
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise OSError(errno.EINVAL, "not a regular file", os.fsdecode(path))
+    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
     try:
-        with open(handle, mode, **options) as file:
+        with open(temporary, mode.replace("w", "x"), **options) as file:
             yield file
-        # mkstemp makes files private; give the result the permissions any new file gets.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
+        os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)

@@ -4,18 +4,17 @@ A line is `label index:value index:value ... # comment`; indices start at 1 and 
 """
 import bz2
 import contextlib
-import errno
 import gzip
 import lzma
 import operator
 import os
-import secrets
 import zlib
 
 import numpy as np
 import scipy.sparse as sp
 
-from ._svmlight import Parser
+from fastmc._files import replacing
+from fastmc._svmlight import Parser
 
 __all__ = ["SvmlightError", "dump_svmlight", "load_svmlight"]
 
@@ -164,7 +163,7 @@ def dump_svmlight(X, y, path):
     labels = _label_texts(y)
     if len(labels) != X.shape[0]:
         raise ValueError(f"X has {X.shape[0]} rows, y has {len(labels)} labels")
-    with _replacing(path) as stream:
+    with replacing(path, "wb") as raw, _codec(raw, path, "wb") as stream:
         for start in range(0, X.shape[0], _ROWS):
             stream.write(_format_rows(X, labels, start, min(start + _ROWS, X.shape[0])))
 
@@ -218,21 +217,3 @@ def _format_rows(X, labels, start, stop):
         f"{label}{''.join(entries[begin:end])}\n"
         for label, begin, end in zip(labels[start:stop], bounds, bounds[1:])
     ).encode("ascii")
-
-
-@contextlib.contextmanager
-def _replacing(path):
-    """Write to a file beside `path` and rename it at the end, so that none is half-written."""
-    target = os.path.realpath(os.fsdecode(path))
-    if os.path.exists(target) and not os.path.isfile(target):
-        raise OSError(errno.EINVAL, "not a regular file", os.fsdecode(path))
-    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    raw = open(temporary, "xb")
-    try:
-        with raw, _codec(raw, target, "wb") as stream:
-            yield stream
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise

@@ -1,0 +1,43 @@
+# make demo and make test do all the set-up; they need Python, a C compiler and pip.
+PYTHON ?= python3
+VENV = .venv
+BIN = $(VENV)/bin
+DEBUG = build/debug
+DEMO = build/demo
+
+.PHONY: demo test test-release test-debug build debug clean
+
+demo: build
+	@mkdir -p $(DEMO)
+	$(BIN)/python -m fastmc train --loss topk -k 5 --trace $(DEMO)/trace.csv data/stdlib.train.svm.bz2 $(DEMO)/stdlib.model
+	$(BIN)/python -m fastmc predict -k 5 data/stdlib.test.svm.bz2 $(DEMO)/stdlib.model $(DEMO)/predictions.txt
+	@echo "model: $(DEMO)/stdlib.model, trace: $(DEMO)/trace.csv, predictions: $(DEMO)/predictions.txt"
+
+test: test-release test-debug
+
+test-release: build $(VENV)/tests-installed
+	$(BIN)/pytest
+
+# The same tests on a build with bounds checks.
+test-debug: debug $(VENV)/tests-installed
+	PYTHONPATH=$(CURDIR)/$(DEBUG)/lib $(BIN)/python -c "import fastmc, sys; sys.exit('$(DEBUG)' not in fastmc.__file__)"
+	PYTHONPATH=$(CURDIR)/$(DEBUG)/lib $(BIN)/pytest
+
+build: $(VENV)/installed
+	$(BIN)/python setup.py --quiet build_ext --inplace
+
+debug: $(VENV)/installed
+	FASTMC_DEBUG=1 $(BIN)/python setup.py --quiet build --build-lib $(DEBUG)/lib --build-temp $(DEBUG)/temp
+
+$(VENV)/installed: pyproject.toml setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.1,<4"
+	$(BIN)/pip install --quiet --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/tests-installed: $(VENV)/installed
+	$(BIN)/pip install --quiet --no-build-isolation --editable ".[test]"
+	@touch $@
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache fastmc/*.so
