@@ -3,6 +3,7 @@ import argparse
 import math
 import re
 
+from fastmc._options import SAMPLINGS, SOLVERS
 from fastmc.losses import LOSSES
 
 
@@ -48,9 +49,9 @@ def train_parser():
     add("--no-own-class", action="store_true",
         help="topk and wtopk: the own class takes none of the ranks")
     add("--smoothing", type=float, default=0.0, metavar="G", help="Moreau smoothing (default 0)")
-    add("--solver", default="auto", metavar="NAME", help="sdca (default), bcfw, fw, stdfw or pg")
+    add("--solver", default="auto", metavar="NAME", help=f"{', '.join(SOLVERS)} (default sdca)")
     add("--sampling", default="permutation", metavar="NAME",
-        help="order of sdca and bcfw: permutation (default), uniform or cyclic")
+        help=f"order of the samples: {', '.join(SAMPLINGS)} (default permutation)")
     add("--max-passes", type=int, default=1000, metavar="N",
         help="budget in passes (default 1000)")
     add("--max-time", type=float, metavar="SEC", help="budget in seconds (default none)")

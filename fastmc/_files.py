@@ -1,5 +1,6 @@
 """Writing files so that they appear whole or not at all."""
 import contextlib
+import errno
 import os
 import secrets
 
@@ -8,19 +9,14 @@ import secrets
 def replacing(path, mode="w", **options):
     """Open a temporary file beside `path`; rename it to `path` if the block succeeds.
 
-    A link keeps its place and its target is replaced. What is no regular file (/dev/stdout, a
-    pipe) is written to directly: renaming would put a file in the device's place.
-
     Raises
     ------
     OSError
-        If the folder cannot be written to.
+        If the folder cannot be written to, or `path` is something else than a file.
     """
     target = os.path.realpath(os.fsdecode(path))
     if os.path.exists(target) and not os.path.isfile(target):
-        with open(path, mode, **options) as file:
-            yield file
-        return
+        raise OSError(errno.EINVAL, "not a regular file", os.fsdecode(path))
     temporary = f"{target}.{secrets.token_hex(4)}.tmp"
     try:
         with open(temporary, mode.replace("w", "x"), **options) as file:

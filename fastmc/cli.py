@@ -4,7 +4,6 @@ Exit codes: 0 success, 1 bad data or a bad model, 2 a wrong command line, 130 in
 """
 import contextlib
 import errno
-import inspect
 import json
 import math
 import os
@@ -22,8 +21,9 @@ from fastmc._arguments import (UsageError, info_parser, predict_parser, split_cl
 from fastmc._files import replacing
 from fastmc._model import ModelError, check_k, is_native
 from fastmc._model_text import text_labels
+from fastmc._options import (C_RANGE, check_budgets, check_C_or_lam, check_range, check_solver,
+                             lam_of)
 from fastmc._problem import check_bias
-from fastmc._train import _check_options
 from fastmc.losses import check_loss, make_spec
 from fastmc.svmlight import SvmlightError
 
@@ -183,26 +183,21 @@ def train_options(args):
             raise UsageError(message)
     if args.plot:
         check_plot(args.plot)
-    common = {"C": args.C, "lam": args.lam, "smoothing": args.smoothing, "solver": args.solver,
-              "sampling": args.sampling, "tol": args.tol, "max_passes": args.max_passes,
-              "max_time": args.max_time}
     loss = {"loss": args.loss, "k": args.k, "rho": args.rho, "own_class": not args.no_own_class}
     bias = None if -math.inf < args.bias < 0.0 else args.bias
     with usage_errors():
         if check_loss(**loss) == "structured" and args.cost is None:
             raise ValueError("loss='structured' needs --cost")
-        check_options(**common)
+        check_C_or_lam(args.C, args.lam)
+        check_range("smoothing", args.smoothing, 0.0, C_RANGE[1], "at least")
+        check_solver(args.solver, args.sampling)
+        check_budgets(args.tol, args.max_passes, args.max_time)
         check_bias(bias)
     verbose = int(sys.stderr.isatty() and not args.quiet)
-    return {**common, **loss, "bias": bias, "class_weight": args.class_weight,
-            "random_state": args.seed, "verbose": verbose}
-
-
-def check_options(**options):
-    """fastmc.train's own check of the options that need no data."""
-    defaults = inspect.signature(fastmc.train).parameters
-    names = inspect.signature(_check_options).parameters
-    _check_options(**{name: options.get(name, defaults[name].default) for name in names})
+    return {**loss, "C": args.C, "lam": args.lam, "smoothing": args.smoothing,
+            "solver": args.solver, "sampling": args.sampling, "tol": args.tol,
+            "max_passes": args.max_passes, "max_time": args.max_time, "bias": bias,
+            "class_weight": args.class_weight, "random_state": args.seed, "verbose": verbose}
 
 
 @contextlib.contextmanager
@@ -224,24 +219,29 @@ def check_plot(path):
         raise UsageError(f"--plot {path}: the name must end in one of {', '.join(sorted(kinds))}")
 
 
-def check_files(inputs, outputs):
-    """See to it, before the work, that each output can be written and is no other of our files."""
+def check_files(inputs, outputs, devices=False):
+    """See to it, before the work, that each output can be written and is no other of our files.
+
+    A model or a table must be a file; `devices` allows /dev/stdout, /dev/null and pipes too.
+    """
     used = {os.path.realpath(path) for path in inputs if path}
     for path in outputs:
         if path is None:
             continue
-        check_writable(path)
+        check_writable(path, devices)
         real = os.path.realpath(path)
-        if real in used and not is_special(path):
+        if real in used:
             raise UsageError(f"{path} would be written over another file of this command")
         used.add(real)
 
 
-def check_writable(path):
+def check_writable(path, devices):
     code = None
     if os.path.isdir(path):
         code = errno.EISDIR
-    elif is_special(path):
+    elif is_device(path):
+        if not devices:
+            raise OSError(errno.EINVAL, "not a regular file", path)
         code = None if os.access(path, os.W_OK) else errno.EACCES
     else:
         try:
@@ -252,8 +252,8 @@ def check_writable(path):
         raise OSError(code, os.strerror(code), path)
 
 
-def is_special(path):
-    """Whether this is a device or a pipe."""
+def is_device(path):
+    """Whether there is something else than a file, such as a pipe."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
@@ -271,12 +271,7 @@ def check_for_data(options, y, prefix=""):
         return  # a fault of the data, which train() tells
     with usage_errors(prefix):
         make_spec(options["loss"], n_classes, options["k"], options["rho"], options["own_class"])
-        lam = options["lam"]
-        if lam is not None:
-            try:
-                check_options(C=1.0 / (lam * len(y)))
-            except (ValueError, ZeroDivisionError):
-                raise ValueError(f"lam={lam:g} is out of range for {len(y)} samples") from None
+        lam_of(options["C"], options["lam"], len(y))
 
 
 def fit(path, X, y, options):
@@ -348,7 +343,7 @@ def predict(args):
         raise UsageError(f"-b {args.probabilities}: these models give no probabilities")
     if args.k < 1:
         raise UsageError(f"-k {args.k} must be at least 1")
-    check_files([args.test_file, args.model_file], [args.output_file])
+    check_files([args.test_file, args.model_file], [args.output_file], devices=True)
     model = fastmc.load_model(args.model_file)
     with usage_errors():
         check_k(args.k, len(model.classes_))
@@ -356,7 +351,8 @@ def predict(args):
     blocks = range(0, len(y), BLOCK)
     ranked = np.concatenate([model.predict_topk(X[at:at + BLOCK], args.k) for at in blocks])
     text = {label: label_text(label) for label in model.classes_.tolist()}
-    with replacing(args.output_file, "w", encoding="utf-8", newline="\n") as file:
+    opening = open if is_device(args.output_file) else replacing
+    with opening(args.output_file, "w", encoding="utf-8", newline="\n") as file:
         file.writelines(" ".join([text[label] for label in row]) + "\n" for row in ranked.tolist())
     facts = {"test_file": args.test_file, "model_file": args.model_file,
              "output_file": args.output_file, "n_samples": len(y), **accuracies(ranked, y)}

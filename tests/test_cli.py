@@ -407,7 +407,7 @@ def test_outputs_never_replace_inputs(run, tmp_path, words):
     (["--loss", "topk", "-k", "3"], "k=3 must be at most n_classes - 1 = 2"),
     (["--loss", "wtopk", "--rho", "3,2,1"], "rho has 3 positive weights"),
     (["-v", "7"], "-v 7: there are 6 samples only"),
-    (["--lam", "1e-300"], "lam=1e-300 is out of range for 6 samples"),
+    (["--lam", "1e-300"], "lam=1e-300 must be a finite number above"),
     (["-v", "6", "--loss", "usunier", "-k", "3"], "k=3 must be at most"),
 ])
 def test_options_that_do_not_fit_the_data(run, tmp_path, words, message):
@@ -426,6 +426,9 @@ def test_devices_are_written_to_not_replaced(tmp_path):
     with reader:
         assert process(tmp_path, "predict", "-q", "t", "t.model", "pipe").returncode == 0
         assert reader.communicate(timeout=20)[0] == "1\n2\n"
+    for words in (["t", "pipe"], ["--trace", "pipe", "t", "m"]):
+        result = process(tmp_path, "train", *words)
+        assert (result.returncode, result.stderr) == (1, "ERROR: pipe: not a regular file\n")
     assert (tmp_path / "pipe").is_fifo()
 
 
