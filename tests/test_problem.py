@@ -92,7 +92,7 @@ def test_stored_zeros_change_nothing(draw):
 
 
 @pytest.mark.parametrize("convert", [
-    np.asarray, np.asfortranarray, np.matrix, Frame, np.ndarray.tolist,
+    np.asarray, np.asfortranarray, Frame, np.ndarray.tolist,
     lambda X: X.astype(">f8"), lambda X: np.repeat(X, 2, axis=1)[:, ::2], lambda X: X[::-1][::-1]])
 def test_dense_inputs_equal_csr(draw, convert):
     p = draw()
