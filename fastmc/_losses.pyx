@@ -320,7 +320,7 @@ cdef class TopKLoss(Loss):
                 return
             for tries in range(200):
                 step = t - f / slope if slope < 0.0 else -1.0
-                if fabs(step - t) <= 1e-15:
+                if fabs(step - t) <= 1e-15 * t:
                     break
                 if not t_low < step < t_high:
                     step = 0.5 * (t_low + t_high)

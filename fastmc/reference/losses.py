@@ -282,7 +282,7 @@ class TopKLoss(Loss):
                 # Newton's step is exact on the linear piece of the root; the bracket guards it.
                 step = t - f / slope if slope < 0.0 else -1.0
                 # Converged: leaving the bracket by rounding must not start a bisection.
-                if abs(step - t) <= 1e-15:
+                if abs(step - t) <= 1e-15 * t:
                     break
                 if not t_low < step < t_high:
                     step = 0.5 * (t_low + t_high)
