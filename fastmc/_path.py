@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from fastmc._certificate import (block_gaps, combine, loss_values, row_blocks, squared_norm)
+from fastmc._certificate import combine, loss_values, losses_and_gaps, row_blocks, squared_norm
 from fastmc._files import replacing
 from fastmc._model import Model
 from fastmc._options import (C_RANGE, check_budgets, check_engine, check_range, check_solver,
@@ -187,9 +187,9 @@ class _Point:
         problem = solver.problem
         self.lam = solver.lam
         self.regularizer = 0.5 * solver.lam * squared_norm(solver.weights)
-        self.risk = mean_risk(problem, solver.spec, solver.weights, solver.smoothing)
-        gaps = block_gaps(problem, solver.spec, solver.weights, solver.dual, solver.smoothing)
-        self.gap = float(gaps.mean())
+        losses, gaps = losses_and_gaps(problem, solver.spec, solver.weights, solver.dual,
+                                       solver.smoothing)
+        self.risk, self.gap = float(losses.mean()), float(gaps.mean())
         self.curvature = 0.0
         if solver.smoothing > 0:
             weight = np.where(problem.weight > 0, problem.weight, np.inf)
