@@ -117,6 +117,7 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
                    n_threads, precision, engine, cache_size)
     if name == "structured" and cost is None:
         raise ValueError("loss='structured' needs cost")
+    smoothing, tol = float(smoothing), float(tol)
     rng = _generator(random_state)
     problem = Problem(X, y, cost, bias, class_weight, sample_weight)
     spec = make_spec(name, problem.n_classes, k, rho, own_class)
@@ -138,7 +139,7 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
     if status in ("max_passes", "time_limit") and tol > 0:
         warnings.warn(_advice(status, run, tol, C), ConvergenceWarning, stacklevel=2)
     return Model(run.weights, problem.classes, spec=spec, bias=problem.bias, C=C, lam=lam,
-                 smoothing=float(smoothing), n_samples=problem.n_samples, solver=solver,
+                 smoothing=smoothing, n_samples=problem.n_samples, solver=solver,
                  certificate=run.certificate, status=status, n_passes=run.passes,
                  history=run.history, dual=sp.csr_array(run.dual), sample_weight=problem.weight)
 
@@ -324,9 +325,14 @@ def _check_choice(argument, value, valid):
 
 
 def _check_range(argument, value, low, high, bound="above"):
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    inside = real and math.isfinite(value) and value <= high and (
-        value >= low if bound == "at least" else value > low)
+    number = math.nan
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # an int above all floats
+            number = math.inf
+    inside = math.isfinite(number) and number <= high and (
+        number >= low if bound == "at least" else number > low)
     if not inside:
         limit = f"{bound} {low:g}" + (f" and at most {high:g}" if math.isfinite(high) else "")
         raise ValueError(f"{argument}={value!r} must be a finite number {limit}")
