@@ -16,10 +16,13 @@ from fastmc._problem import Problem
 from fastmc._solvers import make_solver
 from fastmc.losses import make_spec
 
-MONOTONE = ["sdca", "bcfw", "fw"]
+MONOTONE = ["sdca", "bcfw", "pairwise", "away", "fw"]
 ALL_SOLVERS = {
     "sdca": {}, "sdca uniform": {"sampling": "uniform"}, "sdca cyclic": {"sampling": "cyclic"},
-    "bcfw": {}, "bcfw averaging": {"averaging": True}, "fw": {}, "stdfw": {}, "pg": {},
+    "sdca gap": {"sampling": "gap"},
+    "bcfw": {}, "bcfw averaging": {"averaging": True}, "bcfw cache": {"cache_size": 4},
+    "pairwise": {}, "pairwise gap": {"sampling": "gap", "cache_size": 10}, "away": {},
+    "fw": {}, "stdfw": {}, "pg": {},
 }
 # Rounding of objectives around 1.
 EPS = 1e-12
@@ -166,7 +169,7 @@ def test_solvers_agree(draw, loss_options, smoothing, quiet):
     primal, dual = intervals.min(axis=0)[0], intervals.max(axis=0)[1]
     assert dual <= primal * (1 + EPS)
     # Exact steps get there; the others come near.
-    near = {"sdca": 1e-4, "bcfw": 0.01, "fw": 0.01, "stdfw": 0.05, "pg": 0.05}
+    near = {"sdca": 1e-4, "pairwise": 1e-4, "away": 1e-4, "bcfw": 0.01, "fw": 0.01, "stdfw": 0.05, "pg": 0.05}
     for model in models:
         assert model.certificate.relative_gap <= near[model.solver], model.solver
 
@@ -212,7 +215,7 @@ def test_the_dual_never_falls(draw, loss_options, solver, smoothing, C):
     spec = make_spec(loss_options["loss"], 5, *(loss_options.get(a, b) for a, b in
                                                 [("k", 1), ("rho", None), ("own_class", True)]))
     lam, rng = 1 / (C * 24), np.random.default_rng(0)
-    run = make_solver(solver, problem, spec, lam, smoothing, "cython", None, "permutation", False)
+    run = make_solver(solver, problem, spec, lam, smoothing, "cython")
     last = 0.0
     for _ in range(15):
         for _ in run.sweep(rng):
@@ -230,8 +233,7 @@ def test_the_dual_never_falls(draw, loss_options, solver, smoothing, C):
 def test_a_pass_broken_off_leaves_W_and_dual_together(draw, solver):
     p = draw(n=9000, m=3, d=4)
     problem, lam = Problem(p.X, p.y), 1 / 9000
-    run = make_solver(solver, problem, make_spec("maxhinge", 3), lam, 0.0, "cython", None,
-                      "permutation", False)
+    run = make_solver(solver, problem, make_spec("maxhinge", 3), lam, 0.0, "cython")
     rng = np.random.default_rng(0)
     for _ in run.sweep(rng):
         pass
@@ -379,10 +381,14 @@ def test_history(draw, solver_options, quiet):
     for name in ("oracle_calls", "cache_hits", "seconds", "dual"):
         assert (np.diff(history[name]) >= 0).all(), name
     assert (np.diff(history["primal"]) <= 0).all() and (np.diff(history["passes"]) > 0).all()
-    # Samples of weight zero have no oracle.
+    # Samples of weight zero have no oracle. Gap sampling and the cache look at all gaps at first
+    # and before every tenth pass; a cache hit saves a call.
     active = np.count_nonzero(p.weight)
-    np.testing.assert_array_equal(history["oracle_calls"], active * history["passes"])
-    assert not history["cache_hits"].any()
+    cache = solver_options.get("cache_size", 0)
+    full = -(-history["passes"] // 10) if cache or solver_options.get("sampling") == "gap" else 0
+    np.testing.assert_array_equal(history["oracle_calls"] + history["cache_hits"],
+                                  active * (history["passes"] + full))
+    assert (history["cache_hits"][-1] > 0) == (cache > 0)
 
 
 def test_the_better_half_of_each_certificate_is_kept(draw):
@@ -567,17 +573,20 @@ def test_warm_start_errors(draw):
     ({"tol": None}, "tol=None must be a finite number at least 0"),
     *(({"max_passes": n}, f"max_passes={n!r} must be a whole number of at least 1") for n in (0, -1, 1.0, True, None)),
     *(({"max_time": t}, f"max_time={t!r} must be a finite number above 0") for t in (0, -1.0, np.nan, "1")),
-    ({"solver": "newton"}, "solver='newton' is unknown; valid: auto, sdca, bcfw, fw, stdfw, pg"),
+    ({"solver": "newton"}, "solver='newton' is unknown; valid: auto, sdca, bcfw, pairwise, away, fw, stdfw, pg"),
     ({"solver": None}, "solver=None is unknown"),
-    ({"solver": "pairwise"}, "solver='pairwise' is not available yet"),
-    ({"solver": "away"}, "solver='away' is not available yet"),
-    ({"sampling": "gap"}, "sampling='gap' is not available yet"),
-    ({"sampling": "random"}, "sampling='random' is unknown; valid: permutation, uniform, cyclic"),
+    ({"sampling": "random"}, "sampling='random' is unknown; valid: permutation, uniform, cyclic, gap"),
     ({"sampling": "uniform", "solver": "fw"}, "sampling='uniform' is for block solvers, not solver='fw'"),
     ({"sampling": "cyclic", "solver": "pg"}, "sampling='cyclic' is for block solvers, not solver='pg'"),
-    ({"averaging": True}, "averaging=True is for solver='bcfw', not 'auto'"),
-    ({"averaging": True, "solver": "fw"}, "averaging=True is for solver='bcfw', not 'fw'"),
-    ({"cache_size": 5}, "cache_size=5: the cache is not available yet"),
+    ({"averaging": True}, "averaging=True is for bcfw, pairwise, away, not solver='sdca'"),
+    ({"averaging": True, "solver": "fw"}, "averaging=True is for bcfw, pairwise, away, not solver='fw'"),
+    ({"cache_size": 5}, "cache_size=5 is for bcfw, pairwise, away, not solver='sdca'"),
+    ({"cache_size": 5, "solver": "pg"}, "cache_size=5 is for bcfw, pairwise, away, not solver='pg'"),
+    *(({"cache_size": n, "solver": "bcfw"}, f"cache_size={n!r} must be a whole number of at least 0")
+      for n in (-1, 2.5, True, None)),
+    *(({"gap_refresh": n}, f"gap_refresh={n!r} must be a whole number of at least 0") for n in (-1, 1.0)),
+    ({"cache_f": -0.5}, "cache_f=-0.5 must be a finite number at least 0"),
+    ({"cache_nu": np.nan}, "cache_nu=nan must be a finite number at least 0"),
     ({"n_threads": 2}, "n_threads=2: threads are not available yet"),
     ({"n_threads": 0}, "n_threads=0: threads are not available yet"),
     ({"precision": "single"}, "precision='single' is not available yet"),
@@ -681,8 +690,7 @@ def test_other_threads_run_during_a_pass(solver, monkeypatch):
     X, y = rng.normal(size=(2000, 200)), rng.integers(0, 300, 2000)
     # The whole pass in one call of the kernel: between slices any thread would have its turn.
     monkeypatch.setattr(_solvers, "SLICE_WORK", 10**15)
-    run = make_solver(solver, Problem(X, y), make_spec("maxhinge", 300), 1 / 2000, 0.0, "cython",
-                      None, "permutation", False)
+    run = make_solver(solver, Problem(X, y), make_spec("maxhinge", 300), 1 / 2000, 0.0, "cython")
     ticks, done = [], threading.Event()
 
     def tick():
