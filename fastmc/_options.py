@@ -23,9 +23,14 @@ def check_count(argument, value, least):
 
 
 def check_range(argument, value, low, high=math.inf, bound="above"):
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    inside = real and math.isfinite(value) and value <= high and (
-        value >= low if bound == "at least" else value > low)
+    number = math.nan
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # an int above all floats
+            number = math.inf
+    inside = math.isfinite(number) and number <= high and (
+        number >= low if bound == "at least" else number > low)
     if not inside:
         limit = f"{bound} {low:g}" + (f" and at most {high:g}" if math.isfinite(high) else "")
         raise ValueError(f"{argument}={value!r} must be a finite number {limit}")

@@ -139,7 +139,7 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
               began)
     if init is not None:
         run.consider([(init.weights, run.solver.dual)])
-    run.until_done(rng, tol, max_passes, max_time, callback, verbose)
+    run.until_done(rng, float(tol), max_passes, max_time, callback, verbose)
     if run.status in ("max_passes", "time_limit") and tol > 0:
         warnings.warn(_advice(run, tol, C), ConvergenceWarning, stacklevel=2)
     return run.model()
