@@ -59,7 +59,8 @@ def path_parser():
     add("-c", dest="C", type=float, metavar="C", help="the largest C (default 100)")
     add("--lam-min", type=float, metavar="L", help="the smallest lambda, instead of -c")
     add_problem_options(add)
-    add_solver_options(add, [s for s in SOLVERS if s not in NO_FOLLOWERS], "passes for each breakpoint")
+    followers = [solver for solver in SOLVERS if solver not in NO_FOLLOWERS]
+    add_solver_options(add, followers, "passes for each breakpoint")
     add("--validation", metavar="FILE", help="data to record top-1 and top-k errors of")
     add("--plot", metavar="FILE.png", help="draw the path (needs matplotlib)")
     return parser

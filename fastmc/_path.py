@@ -296,13 +296,21 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     spec = make_spec(name, problem.n_classes, k, rho, own_class)
     lam_min = 1.0 / (100.0 * problem.n_samples) if lam_min is None else float(lam_min)
     start = _Start(problem, spec, float(smoothing))
-    follower = _Follower(
-        make_solver(solver, problem, spec, start.lambda_max(eps), float(smoothing), engine,
-                    start.dual.copy(), **options),
-        eps, rng, began, max_passes, max_time, validation, k if k > 1 else 5, verbose)
+    lambda_max = start.lambda_max(eps)
+
+    def solver_at_start():
+        return make_solver(solver, problem, spec, lambda_max, float(smoothing), engine,
+                           start.dual.copy(), **options)
+
+    follower = _Follower(solver_at_start(), eps, rng, began, max_passes, max_time, validation,
+                         k if k > 1 else 5, verbose)
     points, status = follower.follow(lam_min)
     if status != "converged":
-        lam_min = points[-1].lasts_until(eps) if points else start.lambda_max(eps)
+        if not points:
+            # The closed form is certified to eps there; the solver has left it half-way.
+            follower.solver = solver_at_start()
+            points = [follower.finish(_Point(follower.solver))]
+        lam_min = min(points[-1].lam, points[-1].lasts_until(eps))
         warnings.warn(f"the path ended early ({status}) at lam={lam_min:g}; raise max_passes or "
                       "max_time", ConvergenceWarning, stacklevel=2)
     return RegularizationPath(problem, spec, float(smoothing), eps, start, points, lam_min, status,
