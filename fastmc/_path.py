@@ -21,6 +21,8 @@ from fastmc.losses import check_loss, make_spec
 KAPPA = 0.8
 # Cost multiplier that makes a projection the mean corner: it only has to be large.
 SHARP = 1e9
+# Solvers with fixed steps, which forget where they start.
+NO_FOLLOWERS = ("stdfw", "pg")
 
 
 class RegularizationPath:
@@ -88,12 +90,28 @@ class RegularizationPath:
             dual, weights = self._start.dual, self._start.direction / lam
         else:
             point = self._point(lam)
-            dual, weights = point.dual * (lam / point.lam), problem.weights_of(point.dual.toarray(), point.lam)
+            dual = point.dual * (lam / point.lam)
+            weights = problem.weights_of(point.dual.toarray(), point.lam)
         return Model(weights, problem.classes, spec=self._spec, bias=problem.bias,
                      C=1.0 / (lam * problem.n_samples), lam=float(lam), smoothing=self._smoothing,
                      n_samples=problem.n_samples, solver="path", status="converged",
                      certificate=self.certificate_at(lam), dual=sp.csr_array(dual),
                      sample_weight=problem.weight)
+
+    def served(self, between=0):
+        """Lambdas where the certified gap is largest, descending; `between` more in each stretch.
+
+        W is constant along a stretch and the relative gap along it is largest at one of its ends.
+        Above lambda_max it only falls.
+        """
+        lams = [np.array([max(np.nextafter(self.lams[0], np.inf), self.lam_min)])]
+        for start, end in zip(self.lams, [*self.lams[1:], self.lam_min]):
+            if end < start:
+                stretch = np.geomspace(start, end, between + 2)
+                # The lower end belongs to the next stretch, the number above it to this one.
+                stretch[0], stretch[-1] = start, np.nextafter(end, start)
+                lams.append(stretch)
+        return np.concatenate(lams)
 
     def columns(self):
         """Mapping from column name to array: one entry per breakpoint."""
@@ -119,7 +137,7 @@ class RegularizationPath:
         Parameters
         ----------
         path : str or None
-            Write a picture there; None returns the figure alone.
+            Write a picture there, in the format of its extension; None returns the figure alone.
 
         Returns
         -------
@@ -178,8 +196,8 @@ class _Start:
 class _Point:
     """A breakpoint: A at its lambda, and what the gap below it is made of.
 
-    With risk L, regularizer R = lambda/2 ||W||^2 and Q = mean gamma_i/2 ||alpha_i||^2, keeping W and
-    scaling A by rho = lambda'/lambda gives gap' = rho gap + (1 - rho) L - rho (1 - rho) Q and
+    With risk L, regularizer R = lambda/2 ||W||^2 and Q = mean gamma_i/2 ||alpha_i||^2, keeping W
+    and scaling A by rho = lambda'/lambda gives gap' = rho gap + (1 - rho) L - rho (1 - rho) Q and
     P' = rho R + L.
     """
 
@@ -204,7 +222,7 @@ class _Point:
         return combine(primal, primal - gap)
 
     def lasts_until(self, eps):
-        """The lambda down to which this W is certified to eps; leaving Q out errs on the safe side."""
+        """The lambda down to which this W is certified to eps; leaving Q out is safe."""
         rho = (1.0 - eps) * self.risk / (self.risk - self.gap + eps * self.regularizer)
         return self.lam * rho
 
@@ -267,13 +285,10 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     name = check_loss(loss, k, rho, own_class)
     if name == "structured" and cost is None:
         raise ValueError("loss='structured' needs cost")
-    check_range("eps", eps, 0.0, 1.0 - 1e-9)
     check_range("smoothing", smoothing, 0.0, C_RANGE[1], "at least")
-    if lam_min is not None:
-        check_range("lam_min", lam_min, 0.0)
-    solver, options = check_solver(solver, sampling, False, gap_refresh, cache_size, cache_f, cache_nu)
-    if solver in ("stdfw", "pg"):
-        raise ValueError(f"solver={solver!r} cannot follow a path: its steps forget the start")
+    check_path(eps, lam_min, solver)
+    solver, options = check_solver(solver, sampling, False, gap_refresh, cache_size, cache_f,
+                                   cache_nu)
     check_budgets(0.0, max_passes, max_time)
     check_engine(1, "auto", engine)
     rng = make_generator(random_state)
@@ -281,17 +296,34 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     spec = make_spec(name, problem.n_classes, k, rho, own_class)
     lam_min = 1.0 / (100.0 * problem.n_samples) if lam_min is None else float(lam_min)
     start = _Start(problem, spec, float(smoothing))
-    follower = _Follower(
-        make_solver(solver, problem, spec, start.lambda_max(eps), float(smoothing), engine,
-                    start.dual.copy(), **options),
-        eps, rng, began, max_passes, max_time, validation, k if k > 1 else 5, verbose)
+    lambda_max = start.lambda_max(eps)
+
+    def solver_at_start():
+        return make_solver(solver, problem, spec, lambda_max, float(smoothing), engine,
+                           start.dual.copy(), **options)
+
+    follower = _Follower(solver_at_start(), eps, rng, began, max_passes, max_time, validation,
+                         k if k > 1 else 5, verbose)
     points, status = follower.follow(lam_min)
     if status != "converged":
-        lam_min = points[-1].lasts_until(eps) if points else start.lambda_max(eps)
+        if not points:
+            # The closed form is certified to eps there; the solver has left it half-way.
+            follower.solver = solver_at_start()
+            points = [follower.finish(_Point(follower.solver))]
+        lam_min = min(points[-1].lam, points[-1].lasts_until(eps))
         warnings.warn(f"the path ended early ({status}) at lam={lam_min:g}; raise max_passes or "
                       "max_time", ConvergenceWarning, stacklevel=2)
     return RegularizationPath(problem, spec, float(smoothing), eps, start, points, lam_min, status,
                               follower.k)
+
+
+def check_path(eps, lam_min, solver):
+    """Check what only a path has, and that its solver can follow one."""
+    check_range("eps", eps, 0.0, 1.0 - 1e-9)
+    if lam_min is not None:
+        check_range("lam_min", lam_min, 0.0)
+    if solver in NO_FOLLOWERS:
+        raise ValueError(f"solver={solver!r} cannot follow a path: its steps forget the start")
 
 
 class _Follower:

@@ -284,7 +284,7 @@ def encode_labels(y, n_samples):
     except TypeError:
         raise ValueError("y mixes labels that cannot be sorted together") from None
     if len(classes) < 2:
-        raise ValueError(f"y has one class only ({classes[0]!r}); at least two are needed")
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}); at least two are needed")
     return classes, label.astype(np.int64).reshape(-1)
 
 

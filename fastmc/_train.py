@@ -22,9 +22,9 @@ class ConvergenceWarning(UserWarning):
 
 def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=None, lam=None,
           smoothing=0.0, solver="auto", sampling="permutation", averaging=False, gap_refresh=10,
-          cache_size=0, cache_f=0.25, cache_nu=0.01, tol=1e-3, max_passes=1000, max_time=None, bias=None, class_weight=None,
-          sample_weight=None, init=None, n_threads=1, random_state=0, callback=None, verbose=0,
-          precision="auto", engine="cython"):
+          cache_size=0, cache_f=0.25, cache_nu=0.01, tol=1e-3, max_passes=1000, max_time=None,
+          bias=None, class_weight=None, sample_weight=None, init=None, n_threads=1, random_state=0,
+          callback=None, verbose=0, precision="auto", engine="cython"):
     """Train a linear multi-class classifier, with a certificate of how good it is.
 
     Minimises lambda/2 ||W||^2 + 1/n sum_i omega_i Phi(W x_i; y_i) over W (n_classes, n_features)
@@ -305,7 +305,8 @@ def _initial_dual(init, problem, spec):
     if init.dual_.shape[0] != problem.n_samples:
         raise ValueError(f"init was trained on {init.dual_.shape[0]} samples, X has {problem.n_samples}")
     if not np.array_equal(init.classes_, problem.classes):
-        raise ValueError(f"init has classes {list(init.classes_)}, y has {list(problem.classes)}")
+        raise ValueError(f"init has classes {init.classes_.tolist()}, "
+                         f"y has {problem.classes.tolist()}")
     if init.spec != spec:
         raise ValueError(f"init was trained with {init.spec}, not {spec}")
     if init.weights.shape != (problem.n_weights, problem.n_classes):
