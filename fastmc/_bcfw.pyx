@@ -105,7 +105,7 @@ def bcfw_pass(Samples samples, Loss loss, double[:, ::1] weights, double[:, ::1]
                     inner += shifted[j] * alpha[j]
                 corner = atoms.lowest(i, shifted, y)
                 gap = inner - weight * atoms.height(corner, shifted, y)
-                hit = gap >= max(cache_f * gaps[i], cache_floor)
+                hit = gap > 0.0 and gap >= max(cache_f * gaps[i], cache_floor)
             if hit:
                 hits += 1
             else:
@@ -158,6 +158,8 @@ def bcfw_pass(Samples samples, Loss loss, double[:, ::1] weights, double[:, ::1]
             for k in range(count):
                 norm += delta[classes[k]] * delta[classes[k]]
             if norm == 0.0 or gain <= 0.0:
+                if atoms is not None:
+                    atoms.tidy(i, False)
                 continue
             # Without curvature (an all-zero row, no smoothing) the objective is linear.
             curvature = (samples.sqnorm[i] / lam_n + gamma) * norm

@@ -67,7 +67,7 @@ def bcfw_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smo
 
         <c_i + st_i, alpha_i - u_c> >= max(F g_i, nu gap)
 
-    with g_i of the last oracle call; it is scored on the classes of the corners alone.
+    and > 0, with g_i of the last oracle call; it is scored on the classes of the corners alone.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def bcfw_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smo
                 inner += shifted[j] * alpha[j]
             corner = atoms.lowest(i, shifted, y)
             gap = inner - weight * atoms.height(corner, shifted, y)
-            hit = gap >= max(cache_f * float(gaps[i]), cache_floor)
+            hit = gap > 0.0 and gap >= max(cache_f * float(gaps[i]), cache_floor)
         if hit:
             hits += 1
         else:
@@ -169,6 +169,8 @@ def bcfw_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smo
         for j in classes:
             norm += delta[j] * delta[j]
         if norm == 0.0 or gain <= 0.0:
+            if atoms is not None:
+                atoms.tidy(i, False)
             continue
         curvature = (samples.sqnorm[i] / lam_n + gamma) * norm
         t = gain / curvature if gain < limit * curvature else limit
