@@ -199,7 +199,8 @@ def bcfw_pass(Samples samples, Loss loss, double[:, ::1] weights, double[:, ::1]
                 b.count = named_classes(atoms, &b, m, &marked[0], &named[0])
                 b.classes = &named[0]
                 look_at_cache(samples, atoms, &weights[0, 0], &b)
-            if caching and b.gap >= max(cache_f * gaps[b.i], cache_floor):
+            # A hit must gain something: thresholds of zero would never call the oracle again.
+            if caching and b.gap > 0.0 and b.gap >= max(cache_f * gaps[b.i], cache_floor):
                 hits += 1
             else:
                 calls += 1
@@ -218,6 +219,6 @@ def bcfw_pass(Samples samples, Loss loss, double[:, ::1] weights, double[:, ::1]
                 samples.update(coef, &weights[0, 0])
                 if average is not None:
                     average.add(samples, b.i, change, coef, lam_n)
-            if step == BCFW and caching:
+            if atoms is not None and (step == BCFW or t == 0.0):
                 atoms.tidy(b.i, False)
     return calls, hits

@@ -1,6 +1,7 @@
 """Checks of the arguments that need no data. Each error names the argument and its value."""
 import math
 import numbers
+import sys
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def check_solver(solver, sampling="permutation", averaging=False, gap_refresh=10
     if SOLVERS[solver] is not BlockSolver:
         return solver, {}
     return solver, {"sampling": sampling, "averaging": bool(averaging), "gap_refresh": gap_refresh,
-                    "cache_size": cache_size, "cache_f": cache_f, "cache_nu": cache_nu}
+                    "cache_size": min(cache_size, sys.maxsize), "cache_f": cache_f, "cache_nu": cache_nu}
 
 
 def check_budgets(tol, max_passes, max_time):

@@ -192,7 +192,7 @@ def bcfw_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smo
         if caching:
             b.classes = named_classes(atoms, b, m)
             look_at_cache(samples, atoms, weights, b)
-        if caching and b.gap >= max(cache_f * float(gaps[b.i]), cache_floor):
+        if caching and b.gap > 0.0 and b.gap >= max(cache_f * float(gaps[b.i]), cache_floor):
             hits += 1
         else:
             calls += 1
@@ -210,6 +210,6 @@ def bcfw_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smo
             samples.update([c / lam_n for c in change], weights)
             if average is not None:
                 average.add(samples, b.i, change, lam_n)
-        if kind == "bcfw" and caching:
+        if atoms is not None and (kind == "bcfw" or t == 0.0):
             atoms.tidy(b.i, False)
     return calls, hits
