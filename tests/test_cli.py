@@ -175,7 +175,7 @@ def test_help_names_every_option(run, command, options):
     (["path", "-c", "0", "t", "o"], "C=0.0 must be a finite number"),
     (["path", "--lam-min", "0", "t", "o"], "lam_min=0.0 must be a finite number above 0"),
     (["path", "--lam-min", "nan", "t", "o"], "lam_min=nan must be"),
-    (["path", "--eps", "0", "t", "o"], "eps=0.0 must be a finite number above 0"),
+    (["path", "--eps", "0", "t", "o"], "eps=0.0 must be a finite number at least 1e-12"),
     (["path", "--eps", "1", "t", "o"], "eps=1.0 must be"),
     (["path", "--eps", "x", "t", "o"], "invalid float value: 'x'"),
     (["path", "--solver", "pg", "t", "o"], "solver='pg' cannot follow a path"),
