@@ -12,7 +12,7 @@ from fastmc._history import History
 
 KINDS = ("eps", "jpg", "pdf", "png", "ps", "svg", "tif", "webp")
 # Dark to light, so that the order survives a black-and-white print.
-COLOURS = ("#000000", "#00518c", "#b5431a", "#2e8b57", "#8c8c8c")
+COLOURS = ("#000000", "#00518c", "#b5431a", "#4dab74", "#a6a6a6")
 # As many as have no common factor with the colours: a pair comes back after 35 runs.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Up to here each point has its marker; longer lines have some, evenly spaced.
