@@ -405,7 +405,7 @@ def test_the_better_half_of_each_certificate_is_kept(draw):
 
 def test_averaging_helps_bcfw(draw):
     p = draw(n=200, m=6, d=20)
-    options = dict(solver="bcfw", C=10.0, tol=0, max_passes=30)
+    options = dict(solver="bcfw", C=1.0, tol=0, max_passes=30)
     plain, averaged = (fastmc.train(p.X, p.y, averaging=a, **options) for a in (False, True))
     assert averaged.certificate.gap < plain.certificate.gap
     assert averaged.certificate == pytest.approx(recomputed(averaged, p), rel=1e-12)
@@ -480,7 +480,7 @@ def test_warm_start_after_a_change(draw, loss_options, change):
     # The dual was kept: it is in the first certificate, before any pass.
     problem = Problem(p.X, p.y, options["cost"], options["bias"], None, weight)
     kept = _certificate.dual_value(problem, before[1], warm.lam, warm.smoothing)
-    assert warm.history["passes"][0] == 0 and warm.history["dual"][0] == kept
+    assert warm.history["passes"][0] == 0 and warm.history["dual"][0] == max(kept, 0.0)
     np.testing.assert_array_equal(model.weights, before[0])
     np.testing.assert_array_equal(model.dual_.toarray(), before[1])
 
