@@ -100,15 +100,7 @@ class Problem:
                 f"samples) need {need / 2**30:.1f} GiB, this machine has {have / 2**30:.1f} GiB")
 
     def _sample_weights(self, sample_weight, class_weight):
-        if sample_weight is None:
-            weight = np.ones(self.n_samples)
-        else:
-            weight = check_numbers(sample_weight, "sample_weight").copy()
-            if weight.shape != (self.n_samples,):
-                raise ValueError(f"sample_weight has shape {weight.shape}, expected ({self.n_samples},)")
-            if (weight < 0).any():
-                row = int(np.argmax(weight < 0))
-                raise ValueError(f"sample_weight[{row}]={weight[row]} is negative")
+        weight = check_weights(sample_weight, self.n_samples)
         factors = self._class_weights(class_weight, weight)[self.label]
         with np.errstate(over="ignore"):
             weight *= factors
@@ -248,6 +240,19 @@ def check_numbers(values, name):
         raise ValueError(f"{name} holds {numbers[~np.isfinite(numbers)].flat[0]}: "
                          "values must be finite")
     return numbers
+
+
+def check_weights(sample_weight, n_samples):
+    """A fresh array of n_samples non-negative weights, ones for None."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weight = check_numbers(sample_weight, "sample_weight").copy()
+    if weight.shape != (n_samples,):
+        raise ValueError(f"sample_weight has shape {weight.shape}, expected ({n_samples},)")
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise ValueError(f"sample_weight[{row}]={weight[row]} is negative")
+    return weight
 
 
 def check_bias(bias):

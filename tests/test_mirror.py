@@ -22,17 +22,30 @@ def solver_options(request):
 
 
 def assert_same_bits(X, y, **options):
-    """Train with both engines, a certificate after each pass; return the kernel's model."""
-    models = [fastmc.train(X, y, tol=0, engine=engine, callback=lambda s: s.certificate is None,
-                           **options) for engine in ("cython", "reference")]
+    """Train with both engines, compare W, A and block gaps after each pass; return the model."""
+    models, traces = [], []
+    for engine in ("cython", "reference"):
+        trace = []
+
+        def look(state):
+            solver = state._run.solver
+            trace.append([solver.weights.copy(), solver.dual.copy(), solver.gaps.copy()])
+            return state.certificate is None
+
+        models.append(fastmc.train(X, y, tol=0, engine=engine, callback=look, **options))
+        traces.append(trace)
     kernel, mirror = models
-    assert kernel.n_passes == mirror.n_passes == options["max_passes"]
+    assert kernel.n_passes == mirror.n_passes == len(traces[0]) == options["max_passes"]
+    for ours, theirs in zip(*traces, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(kernel.weights, mirror.weights)
     np.testing.assert_array_equal(kernel.dual_.toarray(), mirror.dual_.toarray())
     for column in ("passes", "oracle_calls", "cache_hits", "primal", "dual", "gap"):
         np.testing.assert_array_equal(kernel.history[column], mirror.history[column])
     # Training moved: the comparison is not one of zeros.
-    assert np.abs(kernel.weights).max() > 0 and np.isfinite(kernel.weights).all()
+    weights = traces[0][-1][0]
+    assert np.abs(weights).max() > 0 and np.isfinite(weights).all()
     return kernel
 
 
