@@ -324,6 +324,21 @@ def test_time_limit_is_kept(draw):
     assert 0.3 <= model.history["seconds"][-1] <= time.perf_counter() - began < 2.0
 
 
+def test_a_pass_broken_off_is_certified_as_well(draw):
+    p = draw()
+
+    def callback(state):
+        if state.certificate and state.passes == 2:
+            time.sleep(1.1)
+
+    with pytest.warns(fastmc.ConvergenceWarning):
+        model = fastmc.train(p.X, p.y, tol=1e-12, max_time=1.0, callback=callback)
+    assert (model.status, model.n_passes) == ("time_limit", 2)
+    assert model.history["passes"].tolist() == [1, 2, 2]
+    # The few samples were all visited before the clock was looked at.
+    assert model.history["dual"][2] > model.history["dual"][1]
+
+
 @pytest.mark.parametrize("ask", [False, True])
 def test_callback_stops(draw, ask):
     p = draw()
@@ -405,9 +420,10 @@ def test_the_better_half_of_each_certificate_is_kept(draw):
 
 def test_averaging_helps_bcfw(draw):
     p = draw(n=200, m=6, d=20)
-    options = dict(solver="bcfw", C=1.0, tol=0, max_passes=30)
+    options = dict(solver="bcfw", C=0.1, tol=0, max_passes=30)
     plain, averaged = (fastmc.train(p.X, p.y, averaging=a, **options) for a in (False, True))
     assert averaged.certificate.gap < plain.certificate.gap
+    assert averaged.certificate.primal < plain.certificate.primal < 1.0
     assert averaged.certificate == pytest.approx(recomputed(averaged, p), rel=1e-12)
 
 
