@@ -420,7 +420,9 @@ def test_the_better_half_of_each_certificate_is_kept(draw):
 
 def test_averaging_helps_bcfw(draw):
     p = draw(n=200, m=6, d=20)
-    options = dict(solver="bcfw", C=0.1, tol=0, max_passes=30)
+    # Labels that can be learnt, so that the optimum is well below the loss of W = 0.
+    p.y = (p.X @ np.random.default_rng(0).normal(size=(20, 6))).argmax(axis=1)
+    options = dict(solver="bcfw", C=1.0, tol=0, max_passes=30)
     plain, averaged = (fastmc.train(p.X, p.y, averaging=a, **options) for a in (False, True))
     assert averaged.certificate.gap < plain.certificate.gap
     assert averaged.certificate.primal < plain.certificate.primal < 1.0
