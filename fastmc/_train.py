@@ -183,8 +183,11 @@ class Run:
         self.solver, self.began = solver, began
         self.passes, self.checked_at = 0, None
         self.history, self.status = History(), None
-        self.primal, self.dual_value = math.inf, -math.inf
-        self.weights = self.dual = None
+        # W = 0 and A = 0 are always at hand: nothing worse is ever returned.
+        self.weights, self.dual = np.zeros_like(solver.weights), np.zeros_like(solver.dual)
+        self.primal, self.dual_value = solver.primal_at_zero(), 0.0
+        if not math.isfinite(self.primal):
+            raise ValueError("the loss at W = 0 overflows: scale cost, rho or sample_weight down")
         # How the certified gap compared with the estimate when last looked at.
         self.ratio = 1.0
 
@@ -219,7 +222,7 @@ class Run:
         return self.certificate
 
     def converged(self, tol):
-        return tol > 0 and self.weights is not None and self.certificate.relative_gap <= tol
+        return tol > 0 and self.certificate.relative_gap <= tol
 
     def due(self, tol):
         """Whether this pass is worth a certificate: the estimate says so, or many have passed."""
@@ -236,6 +239,8 @@ class Run:
         while self.status is None:
             if self.converged(tol):
                 self.status = "converged"
+                if not len(self.history["passes"]):
+                    self.consider([])  # W = 0 is good enough: a row to say so
             elif self.passes >= max_passes:
                 self.status = "max_passes"
             elif not self.one_pass(rng, max_time):
