@@ -270,8 +270,8 @@ def table1(options):
         data = load(name)
         for trial in range(options.trials):
             rows += generalise(data, trial, options)
-            print(f"{name}: trial {trial + 1} of {options.trials} done", flush=True)
-    write_csv(options.out, "table1.csv", TABLE1_COLUMNS, rows)
+            # After every trial: a run of hours that is broken off keeps what it has.
+            write_csv(options.out, "table1.csv", TABLE1_COLUMNS, rows)
     print_errors(rows)
 
 
@@ -315,7 +315,7 @@ def print_errors(rows):
         cells = []
         for k in TABLE1_RANKS:
             errors = [row["test_error"] for row in mine if row["k"] == k]
-            # Of the population of trials, hence n - 1; one trial has none.
+            # Over n - 1: an estimate from few trials; one trial has none.
             spread = np.std(errors, ddof=1) if len(errors) > 1 else math.nan
             cells.append(f"{np.mean(errors):.4f} ({spread:.4f})")
         chosen = sorted({row["C"] for row in mine})
