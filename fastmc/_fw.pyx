@@ -6,10 +6,10 @@ from fastmc._samples cimport Samples
 
 
 def fw_vertices(Samples samples, Loss loss, const double[:, ::1] scores, const double[:, ::1] dual,
-                double[:, ::1] vertices, double[:, ::1] weights, Py_ssize_t start, Py_ssize_t stop,
+                double[::1] gaps, double[:, ::1] vertices, double[:, ::1] weights, Py_ssize_t start, Py_ssize_t stop,
                 double lam_n, double smoothing, bint subgradient):
     cdef Py_ssize_t m = samples.n_classes, i, j
-    cdef double gap = 0.0, risk = 0.0, gamma, value
+    cdef double total = 0.0, gamma, gap
     cdef double[::1] scratch = np.zeros(2 * m)
     cdef double* shifted = &scratch[0]
     cdef double* coef = &scratch[m]
@@ -27,11 +27,11 @@ def fw_vertices(Samples samples, Loss loss, const double[:, ::1] scores, const d
                 loss.c_project(coef, samples.label[i], samples.weight[i], &vertices[i, 0])
             for j in range(m):
                 shifted[j] += gamma * dual[i, j]
-            value = samples.weight[i] * loss.c_oracle(shifted, samples.label[i], coef)
-            risk += value
+            gap = samples.weight[i] * loss.c_oracle(shifted, samples.label[i], coef)
             for j in range(m):
-                value += shifted[j] * dual[i, j]
-            gap += value
+                gap += shifted[j] * dual[i, j]
+            gaps[i] = gap
+            total += gap
             if not (subgradient and gamma > 0.0):
                 for j in range(m):
                     vertices[i, j] = samples.weight[i] * coef[j]
@@ -39,7 +39,7 @@ def fw_vertices(Samples samples, Loss loss, const double[:, ::1] scores, const d
                 coef[j] = vertices[i, j] / lam_n
             samples.load(i)
             samples.update(coef, &weights[0, 0])
-    return gap, risk
+    return total
 
 
 def fw_scores(Samples samples, const double[:, ::1] scores, const double[:, ::1] dual,

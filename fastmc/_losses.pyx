@@ -324,7 +324,7 @@ cdef class TopKLoss(Loss):
                 moved = fabs(step - t)
                 t = step
                 f = self.excess(count, own, weight, t, &u, &slope, &n_low, &n_high)
-                if f == 0.0 or moved <= 1e-15:
+                if f == 0.0 or moved <= 1e-15 * t:
                     break
                 if f > 0.0:
                     t_low = t

@@ -1,4 +1,296 @@
+"""A trained classifier: scores, labels, and the file formats it is kept in."""
+import numbers
+import os
+
+import numpy as np
+
+from fastmc import _model_npz, _model_text
+from fastmc._model_text import ModelError
+from fastmc._problem import check_matrix
+
+__all__ = ["Model", "ModelError", "load_model"]
+
+
 class Model:
-    def __init__(self, weights, classes, **kw):
-        self.weights=weights; self.classes_=classes; self.__dict__.update(kw); self.dual_=kw['dual']
-def load_model(p): pass
+    """A linear multi-class classifier; `fastmc.train` and `fastmc.load_model` make them.
+
+    Parameters
+    ----------
+    weights : array-like, shape (n_features + (bias != 0), n_classes)
+        W; its last row belongs to the constant feature if there is one.
+    classes : array-like, shape (n_classes,)
+        The labels, sorted.
+    spec : LossSpec or None
+        The loss; None if unknown, as for models read from text.
+    bias : float
+        Value of the constant feature, 0 for none.
+    C, lam, smoothing, n_samples, solver
+        What it was trained with, None where unknown.
+    certificate, status, n_passes, history
+        How the training went, None where unknown.
+    dual : sparse array or None, shape (n_samples, n_classes)
+        The dual that training can go on from.
+    sample_weight : array or None, shape (n_samples,)
+        The weights of the samples, class weights included, that `dual` belongs to.
+
+    Attributes
+    ----------
+    coef_ : numpy.ndarray, shape (n_classes, n_features)
+        A view of the weights; row c scores class classes_[c].
+    intercept_ : numpy.ndarray, shape (n_classes,)
+        What the constant feature adds to the scores; zeros without it.
+    classes_ : numpy.ndarray, shape (n_classes,)
+        The labels, sorted.
+    n_features_in_ : int
+        Number of features, the constant one left out.
+    loss : str or None
+        Name of the loss.
+    certificate : Certificate or None
+        Primal, dual and gap of the weights.
+    status : str or None
+        "converged", "max_passes", "time_limit" or "stopped".
+    n_passes : int or None
+        Passes over the data.
+    history : History or None
+        One row per certificate of the training.
+    dual_ : sparse array or None, shape (n_samples, n_classes)
+    weights, spec, bias, C, lam, smoothing, n_samples, solver, sample_weight
+        As given.
+
+    Raises
+    ------
+    ValueError
+        If `weights` is not a matrix with a column for every class and finite.
+    """
+
+    def __init__(self, weights, classes, *, spec=None, bias=0.0, C=None, lam=None, smoothing=0.0,
+                 n_samples=None, solver=None, certificate=None, status=None, n_passes=None,
+                 history=None, dual=None, sample_weight=None):
+        self.weights = np.ascontiguousarray(weights, dtype=np.float64)
+        self.classes_ = np.asarray(classes)
+        self.bias = float(bias)
+        _check_weights(self.weights, self.classes_, self.bias)
+        self.spec, self.C, self.lam, self.smoothing = spec, C, lam, smoothing
+        self.n_samples, self.solver = n_samples, solver
+        self.certificate, self.status, self.n_passes = certificate, status, n_passes
+        self.history, self.dual_, self.sample_weight = history, dual, sample_weight
+
+    def __repr__(self):
+        return (f"Model(loss={self.loss!r}, {len(self.classes_)} classes, "
+                f"{self.n_features_in_} features, bias={self.bias:g}, status={self.status!r})")
+
+    @property
+    def n_features_in_(self):
+        return len(self.weights) - (self.bias != 0.0)
+
+    @property
+    def coef_(self):
+        return self.weights[: self.n_features_in_].T
+
+    @property
+    def intercept_(self):
+        if self.bias == 0.0:
+            return np.zeros(len(self.classes_))
+        return self.bias * self.weights[-1]
+
+    @property
+    def loss(self):
+        return None if self.spec is None else self.spec.name
+
+    def decision_function(self, X):
+        """Scores of every class.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_samples, n_classes), float64
+            Two columns for two classes as well.
+
+        Raises
+        ------
+        ValueError
+            If X is no finite matrix of numbers, or has another number of columns than the
+            training data.
+        """
+        X = check_matrix(X)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {X.shape[1]} features, the model has {self.n_features_in_}")
+        scores = X @ self.weights[: self.n_features_in_]
+        if self.bias:
+            scores += self.intercept_
+        return scores
+
+    def predict(self, X):
+        """The label of the largest score; of equal scores the class that sorts first.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_samples,)
+            Labels out of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            As `decision_function`.
+        """
+        return self.classes_[np.argmax(self.decision_function(X), axis=1)]
+
+    def predict_topk(self, X, k):
+        """The labels of the k largest scores, best first.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        k : int
+            1 <= k <= n_classes.
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_samples, k)
+            Labels out of `classes_`. Of equal scores, the class that sorts first comes first.
+
+        Raises
+        ------
+        ValueError
+            For a k out of range, and as `decision_function`.
+        """
+        k = check_k(k, len(self.classes_))
+        # A stable sort keeps equal scores in class order.
+        best = np.argsort(-self.decision_function(X), axis=1, kind="stable")[:, :k]
+        return self.classes_[best]
+
+    def score(self, X, y):
+        """Accuracy: the fraction of samples whose label is predicted.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Labels; those that training has not seen count as errors.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If X and y do not fit each other or are empty, and as `decision_function`.
+        """
+        return float(np.mean(self.predict(X) == _check_labels(X, y)))
+
+    def topk_error(self, X, y, k):
+        """The fraction of samples whose label is not among the k best.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Labels; those that training has not seen count as errors.
+        k : int
+            1 <= k <= n_classes.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            For a k out of range, if X and y do not fit each other or are empty, and as
+            `decision_function`.
+        """
+        hits = self.predict_topk(X, k) == _check_labels(X, y)[:, None]
+        return float(np.mean(~hits.any(axis=1)))
+
+    def save(self, path):
+        """Write the model to a file, which appears whole or not at all.
+
+        A name that ends in .npz gets everything: weights, labels of any kind, loss, parameters,
+        certificate, history and dual. Any other name gets LIBLINEAR's text format: weights,
+        labels and bias. LIBLINEAR's own predict reads that and agrees. With two classes it looks
+        at the first column alone, so it agrees where the two columns are opposite, as those of
+        trained models are, and gives a score of exactly zero to the second class, not the first.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+
+        Raises
+        ------
+        ValueError
+            If the labels cannot be kept: text takes whole numbers of 32 bits; .npz takes
+            numbers, booleans and strings.
+        OSError
+            If the file cannot be written.
+        """
+        (_model_npz if is_native(path) else _model_text).save(self, path)
+
+
+def load_model(path):
+    """Read a model that `Model.save` has written, or a LIBLINEAR model of MCSVM_CS type.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A name that ends in .npz is taken as the native format, any other as text.
+
+    Returns
+    -------
+    Model
+        Equal to the saved one, the weights bit for bit. Text holds no loss, certificate or dual.
+
+    Raises
+    ------
+    ModelError
+        A ValueError that names the file and what is wrong where. Nothing is ever unpickled.
+    OSError
+        If the file cannot be read.
+    """
+    parts = (_model_npz if is_native(path) else _model_text).load(path)
+    try:
+        return Model(**parts)
+    except ValueError as error:
+        raise ModelError(f"{os.fsdecode(path)}: {error}") from None
+
+
+def is_native(path):
+    """Whether the name asks for the native format."""
+    return os.fsdecode(path).endswith(".npz")
+
+
+def check_k(k, n_classes):
+    """`k` as an int between 1 and n_classes."""
+    if not isinstance(k, numbers.Integral) or isinstance(k, bool) or not 1 <= k <= n_classes:
+        raise ValueError(f"k={k!r} must be a whole number from 1 to n_classes = {n_classes}")
+    return int(k)
+
+
+def _check_weights(weights, classes, bias):
+    if classes.ndim != 1 or weights.ndim != 2 or weights.shape[1] != len(classes):
+        raise ValueError(f"weights of shape {weights.shape} do not fit classes of shape "
+                         f"{classes.shape}: one column per class is needed")
+    if len(classes) == 0 or len(weights) < 1 + (bias != 0.0):
+        raise ValueError(f"weights of shape {weights.shape} with bias={bias:g} leave no feature")
+    if not (classes[:-1] < classes[1:]).all():
+        raise ValueError("classes must be sorted and distinct")
+    if not np.isfinite(weights).all() or not np.isfinite(bias):
+        raise ValueError("weights and bias must be finite")
+
+
+def _check_labels(X, y):
+    y = np.asarray(y)
+    n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+    if y.shape != (n_samples,):
+        raise ValueError(f"y has shape {y.shape}, expected ({n_samples},) "
+                         f"as X has {n_samples} rows")
+    if n_samples == 0:
+        raise ValueError("there are no rows to score")
+    return y

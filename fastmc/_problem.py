@@ -44,7 +44,7 @@ class Problem:
         self._check_memory()
         self.weight = self._sample_weights(sample_weight, class_weight)
         self.cost = self._check_cost(cost)
-        self.sqnorm = squared_row_norms(self.X) + self.bias**2
+        self.sqnorm = squared_row_norms(self.X) + self.bias * self.bias
         if not np.isfinite(self.sqnorm).all():
             row = int(np.argmin(np.isfinite(self.sqnorm)))
             raise ValueError(f"X: the squared norm of row {row} overflows; scale the data")
@@ -109,7 +109,12 @@ class Problem:
             if (weight < 0).any():
                 row = int(np.argmax(weight < 0))
                 raise ValueError(f"sample_weight[{row}]={weight[row]} is negative")
-        weight *= self._class_weights(class_weight, weight)[self.label]
+        factors = self._class_weights(class_weight, weight)[self.label]
+        with np.errstate(over="ignore"):
+            weight *= factors
+        if not np.isfinite(weight).all():
+            row = int(np.argmin(np.isfinite(weight)))
+            raise ValueError(f"the weight of sample {row} overflows: sample_weight times class_weight")
         if not weight.any():
             raise ValueError("all samples have weight zero")
         return weight
@@ -174,9 +179,17 @@ def _check_sparse(X, name):
     if X.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional, got shape {X.shape}")
     if X.format != "csr":
+        # A conversion trusts the indices: it would write outside of its arrays.
+        if X.format in ("csc", "bsr"):
+            X.check_format()
+        if X.format == "coo":
+            for index, size in zip(X.coords, X.shape):
+                if X.nnz and (index.min() < 0 or index.max() >= size):
+                    bad = index[(index < 0) | (index >= size)][0]
+                    raise ValueError(f"{name} has index {bad} outside 0..{size - 1}")
         X = X.tocsr()
     n, d = X.shape
-    indptr, indices = X.indptr, X.indices
+    indptr, indices = _check_index(X.indptr, f"{name}.indptr"), _check_index(X.indices, f"{name}.indices")
     if len(indptr) != n + 1 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise ValueError(f"{name}.indptr must start at 0, never decrease and have {n + 1} entries")
     nnz = int(indptr[-1])
@@ -202,6 +215,15 @@ def _check_sparse(X, name):
         checked.has_sorted_indices = checked.has_canonical_format = False
         checked.sum_duplicates()
     return checked
+
+
+def _check_index(values, name):
+    """Native int32 or int64 without gaps; those are not copied."""
+    if values.dtype.kind not in "iu":
+        raise ValueError(f"{name} has dtype {values.dtype}; integers are needed")
+    if values.dtype not in (np.int32, np.int64):
+        values = values.astype(np.int64)
+    return np.ascontiguousarray(values)
 
 
 def _rows_increase(indices, indptr):
@@ -248,6 +270,11 @@ def encode_labels(y, n_samples):
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"y[{row}] is {y[row]}: labels must be finite")
     try:
+        if y.dtype.kind in "cmMO":
+            # NaN and NaT, the labels that differ from themselves, have no place in an order.
+            missing = [row for row, label in enumerate(y) if label != label]
+            if missing:
+                raise ValueError(f"y[{missing[0]}] is {y[missing[0]]}: labels must be finite")
         classes, label = np.unique(y, return_inverse=True)
     except TypeError:
         raise ValueError("y mixes labels that cannot be sorted together") from None

@@ -20,5 +20,8 @@ cdef class Samples:
 
     cdef void load(self, Py_ssize_t i) noexcept nogil
     cdef void scores(self, const double* weights, double* out) noexcept nogil
+    cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,
+                           double* out) noexcept nogil
+    cdef double class_cost(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
     cdef void add_cost(self, Py_ssize_t i, double* scores) noexcept nogil
     cdef void update(self, const double* coef, double* weights) noexcept nogil

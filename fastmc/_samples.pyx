@@ -184,6 +184,24 @@ cdef class Samples:
             add1(self.x[t], weights + f[t], m, out)
             t += 1
 
+    cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,
+                           double* out) noexcept nogil:
+        cdef Py_ssize_t t, k
+        cdef const double* row
+        for k in range(count):
+            out[classes[k]] = 0.0
+        for t in range(self.nnz):
+            row = weights + self.offset[t]
+            for k in range(count):
+                out[classes[k]] += self.x[t] * row[classes[k]]
+
+    cdef double class_cost(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+        if j == self.label[i]:
+            return 0.0
+        if self.cost == NULL:
+            return 1.0
+        return self.cost[(i if self.cost_per_sample else self.label[i]) * self.n_classes + j]
+
     cdef void add_cost(self, Py_ssize_t i, double* scores) noexcept nogil:
         cdef Py_ssize_t m = self.n_classes, y = self.label[i], j
         cdef double own = scores[y]

@@ -1,6 +1,5 @@
 """train(): the one driver of all solvers."""
 import math
-import numbers
 import sys
 import time
 import warnings
@@ -8,25 +7,22 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from fastmc import _certificate
+from fastmc._certificate import combine, dual_value, infeasibility, primal_value
 from fastmc._history import History
 from fastmc._model import Model
+from fastmc._options import (C_RANGE, check_budgets, check_C_or_lam, check_engine, check_range,
+                             check_solver, lam_of, make_generator)
 from fastmc._problem import Problem
-from fastmc._solvers import SOLVERS, BlockSolver, make_solver
+from fastmc._solvers import make_solver
 from fastmc.losses import check_loss, make_spec
-
-SAMPLINGS = ("permutation", "uniform", "cyclic")
-# Where C can be without overflow in q = C ||x||^2 and its squares.
-C_RANGE = (1e-50, 1e50)
-
 
 class ConvergenceWarning(UserWarning):
     """Training ended on a budget before the duality gap reached the tolerance."""
 
 
 def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=None, lam=None,
-          smoothing=0.0, solver="auto", sampling="permutation", averaging=False, cache_size=0,
-          tol=1e-3, max_passes=1000, max_time=None, bias=None, class_weight=None,
+          smoothing=0.0, solver="auto", sampling="permutation", averaging=False, gap_refresh=10,
+          cache_size=0, cache_f=0.25, cache_nu=0.01, tol=1e-3, max_passes=1000, max_time=None, bias=None, class_weight=None,
           sample_weight=None, init=None, n_threads=1, random_state=0, callback=None, verbose=0,
           precision="auto", engine="cython"):
     """Train a linear multi-class classifier, with a certificate of how good it is.
@@ -58,13 +54,26 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
     smoothing : float
         Moreau parameter gamma >= 0 (Tajima et al., equation 2.21); 0 for the loss itself.
     solver : str
-        "auto" and "sdca": exact block maximisation. "bcfw": block-coordinate Frank-Wolfe. "fw":
-        Frank-Wolfe with line search, "stdfw": with steps 2/(t+1), "pg": projected gradient;
-        these and bcfw converge slowly and serve comparison.
+        "auto" and "sdca": exact block maximisation. "pairwise" and "away": block-coordinate
+        Frank-Wolfe with pairwise or away steps. "bcfw": block-coordinate Frank-Wolfe. "fw":
+        Frank-Wolfe with line search, "stdfw": with steps 2/(t+1), "pg": projected gradient.
+        bcfw and the last three converge slowly and serve comparison.
     sampling : str
-        Order of the block solvers: "permutation" (fresh each pass), "uniform", "cyclic".
+        Order of the block solvers: "permutation" (fresh each pass), "uniform", "cyclic", or "gap":
+        samples with probability proportional to their last known gap (Osokin et al., section
+        3.1), at the price of a full gap pass every `gap_refresh` passes.
     averaging : bool
-        bcfw: also certify the weighted average of the iterates, and return it if it is better.
+        bcfw, pairwise, away: also certify the weighted average of the iterates, and return it if
+        it is better; costs a second W and a second update of it a step.
+    gap_refresh : int
+        Passes between full gap passes, for gap sampling and the cache. 0 makes one at the start
+        only: unsafe, the known gaps grow stale and the run need not converge.
+    cache_size : int
+        bcfw, pairwise, away: corners kept per sample; a kept corner that promises enough saves
+        the call of the oracle (Osokin et al., section 3.3). 0 for no cache.
+    cache_f, cache_nu : float
+        A kept corner is taken if its gap is at least cache_f times the sample's gap at its last
+        oracle call and cache_nu times the mean gap at the last full gap pass.
     tol : float
         Stop when the duality gap is at most tol times the primal objective. 0 runs the
         whole budget, with one certificate at the end (a callback can ask for more).
@@ -113,34 +122,27 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
     """
     began = time.perf_counter()
     name = check_loss(loss, k, rho, own_class)
-    _check_options(C, lam, smoothing, solver, sampling, averaging, tol, max_passes, max_time,
-                   n_threads, precision, engine, cache_size)
     if name == "structured" and cost is None:
         raise ValueError("loss='structured' needs cost")
-    rng = _generator(random_state)
+    check_C_or_lam(C, lam)
+    check_range("smoothing", smoothing, 0.0, C_RANGE[1], "at least")
+    solver, options = check_solver(solver, sampling, averaging, gap_refresh, cache_size, cache_f,
+                                   cache_nu)
+    check_budgets(tol, max_passes, max_time)
+    check_engine(n_threads, precision, engine)
+    rng = make_generator(random_state)
     problem = Problem(X, y, cost, bias, class_weight, sample_weight)
     spec = make_spec(name, problem.n_classes, k, rho, own_class)
-    if lam is None:
-        C = 1.0 if C is None else float(C)
-        lam = 1.0 / (C * problem.n_samples)
-    else:
-        lam = float(lam)
-        C = 1.0 / (lam * problem.n_samples)
-        _check_range("lam", lam, 1.0 / (C_RANGE[1] * problem.n_samples), 1.0 / (C_RANGE[0] * problem.n_samples))
+    C, lam = lam_of(C, lam, problem.n_samples)
     dual = None if init is None else _initial_dual(init, problem, spec)
-    solver = "sdca" if solver == "auto" else solver
-    engine_solver = make_solver(solver, problem, spec, lam, smoothing, engine, dual, sampling, averaging)
-    run = _Run(problem, spec, engine_solver, lam, smoothing, tol, began)
+    run = Run(make_solver(solver, problem, spec, lam, float(smoothing), engine, dual, **options),
+              began)
     if init is not None:
-        run.consider([(init.weights, dual)])
-    run.passes_until_done(rng, max_passes, max_time, callback, verbose)
-    status = run.status
-    if status in ("max_passes", "time_limit") and tol > 0:
-        warnings.warn(_advice(status, run, tol, C), ConvergenceWarning, stacklevel=2)
-    return Model(run.weights, problem.classes, spec=spec, bias=problem.bias, C=C, lam=lam,
-                 smoothing=float(smoothing), n_samples=problem.n_samples, solver=solver,
-                 certificate=run.certificate, status=status, n_passes=run.passes,
-                 history=run.history, dual=sp.csr_array(run.dual), sample_weight=problem.weight)
+        run.consider([(init.weights, run.solver.dual)])
+    run.until_done(rng, tol, max_passes, max_time, callback, verbose)
+    if run.status in ("max_passes", "time_limit") and tol > 0:
+        warnings.warn(_advice(run, tol, C), ConvergenceWarning, stacklevel=2)
+    return run.model()
 
 
 class TrainingState:
@@ -153,7 +155,8 @@ class TrainingState:
     seconds : float
         Since training began.
     gap_estimate : float
-        Relative duality gap as the pass saw it on its way; free, and no certificate.
+        Duality gap as the visits saw it, each sample at the W of its own time; free, and no
+        certificate.
     certificate : Certificate
         Primal, dual and gap of the best found so far. Computed when asked for (about the time of
         a pass) and then a row of the history.
@@ -162,47 +165,48 @@ class TrainingState:
     def __init__(self, run):
         self._run = run
         self.passes, self.seconds = run.passes, run.seconds()
-        self.gap_estimate = run.solver.relative_gap_estimate()
+        self.gap_estimate = run.solver.gap_estimate()
 
     @property
     def certificate(self):
         return self._run.check()
 
 
-class _Run:
+class Run:
     """The state of one training run: the best W and A so far, their certificate, the history.
 
     The halves of a certificate are independent: the best dual value and the best primal value
     seen bound the optimum from both sides, whichever passes they come from.
     """
 
-    def __init__(self, problem, spec, solver, lam, smoothing, tol, began):
-        self.problem, self.spec, self.solver = problem, spec, solver
-        self.lam, self.smoothing, self.tol, self.began = lam, smoothing, tol, began
+    def __init__(self, solver, began):
+        self.solver, self.began = solver, began
         self.passes, self.checked_at = 0, None
+        self.history, self.status = History(), None
         self.primal, self.dual_value = math.inf, -math.inf
         self.weights = self.dual = None
-        self.history, self.status = History(), None
+        # How the certified gap compared with the estimate when last looked at.
+        self.ratio = 1.0
 
     @property
     def certificate(self):
-        return _certificate.combine(self.primal, self.dual_value)
+        return combine(self.primal, self.dual_value)
 
     def seconds(self):
         return time.perf_counter() - self.began
 
     def consider(self, pairs):
         """Certify pairs (W, A); keep the best of each and record a row of the history."""
-        args = self.lam, self.smoothing
+        solver = self.solver
         for weights, dual in pairs:
-            primal = _certificate.primal_value(self.problem, self.spec, weights, *args)
+            primal = primal_value(solver.problem, solver.spec, weights, solver.lam, solver.smoothing)
             if primal < self.primal:
                 self.primal, self.weights = primal, weights.copy()
-            value = _certificate.dual_value(self.problem, dual, *args)
+            value = dual_value(solver.problem, dual, solver.lam, solver.smoothing)
             if value > self.dual_value:
                 self.dual_value, self.dual = value, dual.copy()
-        self.history.append(passes=self.passes, oracle_calls=self.solver.oracle_calls, cache_hits=0,
-                            primal=self.primal, dual=self.dual_value,
+        self.history.append(passes=self.passes, oracle_calls=solver.oracle_calls,
+                            cache_hits=solver.cache_hits, primal=self.primal, dual=self.dual_value,
                             gap=self.primal - self.dual_value, seconds=self.seconds())
 
     def check(self):
@@ -210,39 +214,43 @@ class _Run:
         if self.checked_at != self.passes:
             self.checked_at = self.passes
             self.consider(self.solver.candidates())
+            estimate = self.solver.gap_estimate()
+            self.ratio = min(1.0, self.certificate.gap / estimate) if estimate > 0 else 1.0
         return self.certificate
 
-    def converged(self):
-        return self.tol > 0 and self.certificate.relative_gap <= self.tol
+    def converged(self, tol):
+        return tol > 0 and self.weights is not None and self.certificate.relative_gap <= tol
 
-    def due(self):
-        """Whether this pass is worth a certificate: its own estimate says so, or many have passed."""
-        if self.tol == 0:
+    def due(self, tol):
+        """Whether this pass is worth a certificate: the estimate says so, or many have passed."""
+        if tol == 0:
             return False
         last = self.checked_at or 0
-        return (self.solver.relative_gap_estimate() <= 1.3 * self.tol
-                or self.passes >= 1.5 * last + 1)
+        likely = self.ratio * self.solver.gap_estimate() <= 1.05 * tol * self.primal
+        return likely or self.passes >= 1.5 * last + 1
 
-    def passes_until_done(self, rng, max_passes, max_time, callback, verbose):
-        progress = _Progress(verbose, max_passes)
+    def until_done(self, rng, tol, max_passes, max_time=None, callback=None, verbose=0):
+        """Passes until the certificate or a budget ends them; sets `status`."""
+        progress = Progress(verbose, max_passes)
+        self.status = None
         while self.status is None:
-            if self.weights is not None and self.converged():
+            if self.converged(tol):
                 self.status = "converged"
             elif self.passes >= max_passes:
                 self.status = "max_passes"
             elif not self.one_pass(rng, max_time):
                 self.status = "time_limit"
+                self.checked_at = None  # the pass was broken off: W is newer than the last check
             else:
-                progress.update(self)
+                progress.show(f"relative gap ~ {self.solver.gap_estimate() / self.primal:.2e}",
+                              self.seconds())
                 if callback is not None and callback(TrainingState(self)):
                     self.status = "stopped"
-                elif self.due():
+                elif self.due(tol):
                     self.check()
         if self.status != "converged":
-            if self.status == "time_limit":
-                self.checked_at = None  # the last pass was broken off: W is newer than the check
             self.check()
-            if self.converged():
+            if self.converged(tol):
                 self.status = "converged"
         progress.close()
 
@@ -254,90 +262,40 @@ class _Run:
         self.passes += 1
         return True
 
+    def model(self):
+        solver, problem = self.solver, self.solver.problem
+        return Model(self.weights, problem.classes, spec=solver.spec, bias=problem.bias,
+                     C=1.0 / solver.lam_n, lam=solver.lam, smoothing=solver.smoothing,
+                     n_samples=problem.n_samples, solver=solver.kind, certificate=self.certificate,
+                     status=self.status, n_passes=self.passes, history=self.history,
+                     dual=sp.csr_array(self.dual), sample_weight=problem.weight)
 
-class _Progress:
-    """A tqdm bar where tqdm is installed, a plain line every second pass otherwise."""
 
-    def __init__(self, verbose, max_passes):
-        self.bar = None
-        self.on, self.shown = bool(verbose), 0.0
+class Progress:
+    """A tqdm bar where tqdm is installed, at most a line a second otherwise; nothing if off."""
+
+    def __init__(self, verbose, total):
+        self.on, self.bar, self.shown, self.passes = bool(verbose), None, 0.0, 0
         if self.on:
             try:
                 from tqdm import tqdm
             except ImportError:
                 return
-            self.bar = tqdm(total=max_passes, unit="pass", file=sys.stderr)
+            self.bar = tqdm(total=total, unit="pass", file=sys.stderr)
 
-    def update(self, run):
-        if not self.on:
-            return
-        gap = f"{run.solver.relative_gap_estimate():.2e}"
+    def show(self, text, seconds):
+        """One more pass, and what to say of it."""
+        self.passes += 1
         if self.bar is not None:
-            self.bar.set_postfix_str(f"relative gap ~ {gap}", refresh=False)
+            self.bar.set_postfix_str(text, refresh=False)
             self.bar.update()
-        elif run.seconds() - self.shown >= 1.0:
-            self.shown = run.seconds()
-            print(f"pass {run.passes}: relative gap ~ {gap}, {self.shown:.1f} s", file=sys.stderr)
+        elif self.on and seconds - self.shown >= 1.0:
+            self.shown = seconds
+            print(f"pass {self.passes}: {text}, {seconds:.1f} s", file=sys.stderr)
 
     def close(self):
         if self.bar is not None:
             self.bar.close()
-
-
-def _check_options(C, lam, smoothing, solver, sampling, averaging, tol, max_passes, max_time,
-                   n_threads, precision, engine, cache_size):
-    if C is not None and lam is not None:
-        raise ValueError(f"give C={C!r} or lam={lam!r}, not both: lam = 1/(C n_samples)")
-    if C is not None:
-        _check_range("C", C, *C_RANGE)
-    if lam is not None:
-        _check_range("lam", lam, 0.0, math.inf)
-    _check_range("smoothing", smoothing, 0.0, C_RANGE[1], "at least")
-    _check_range("tol", tol, 0.0, math.inf, "at least")
-    if not isinstance(max_passes, numbers.Integral) or isinstance(max_passes, bool) or max_passes < 1:
-        raise ValueError(f"max_passes={max_passes!r} must be a whole number of at least 1")
-    if max_time is not None:
-        _check_range("max_time", max_time, 0.0, math.inf)
-    if solver in ("pairwise", "away"):
-        raise ValueError(f"solver={solver!r} is not available yet")
-    _check_choice("solver", solver, ["auto", *SOLVERS])
-    if sampling == "gap":
-        raise ValueError("sampling='gap' is not available yet")
-    _check_choice("sampling", sampling, SAMPLINGS)
-    if sampling != "permutation" and solver != "auto" and SOLVERS[solver][0] is not BlockSolver:
-        raise ValueError(f"sampling={sampling!r} is for block solvers, not solver={solver!r}")
-    if averaging and solver != "bcfw":
-        raise ValueError(f"averaging=True is for solver='bcfw', not {solver!r}")
-    if cache_size != 0:
-        raise ValueError(f"cache_size={cache_size!r}: the cache is not available yet")
-    if n_threads != 1:
-        raise ValueError(f"n_threads={n_threads!r}: threads are not available yet")
-    if precision == "single":
-        raise ValueError("precision='single' is not available yet")
-    _check_choice("precision", precision, ["auto", "double"])
-    _check_choice("engine", engine, ["cython", "reference"])
-
-
-def _check_choice(argument, value, valid):
-    if value not in valid:
-        raise ValueError(f"{argument}={value!r} is unknown; valid: {', '.join(valid)}")
-
-
-def _check_range(argument, value, low, high, bound="above"):
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    inside = real and math.isfinite(value) and value <= high and (
-        value >= low if bound == "at least" else value > low)
-    if not inside:
-        limit = f"{bound} {low:g}" + (f" and at most {high:g}" if math.isfinite(high) else "")
-        raise ValueError(f"{argument}={value!r} must be a finite number {limit}")
-
-
-def _generator(random_state):
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, numbers.Integral) and random_state >= 0:
-        return np.random.default_rng(int(random_state))
-    raise ValueError(f"random_state={random_state!r} must be a non-negative int or a numpy Generator")
 
 
 def _initial_dual(init, problem, spec):
@@ -354,13 +312,13 @@ def _initial_dual(init, problem, spec):
         raise ValueError(f"init has {init.weights.shape[0]} features (the bias included), "
                          f"X has {problem.n_weights}")
     dual = init.dual_.toarray()
-    if _certificate.infeasibility(problem, spec, dual) > 1e-9:
+    if infeasibility(problem, spec, dual) > 1e-9:
         raise ValueError("init's dual does not fit these labels or sample weights")
     return dual
 
 
-def _advice(status, run, tol, C):
-    knob = "max_passes" if status == "max_passes" else "max_time"
-    return (f"training stopped after {run.passes} passes ({status}) at a relative duality gap of "
+def _advice(run, tol, C):
+    knob = "max_passes" if run.status == "max_passes" else "max_time"
+    return (f"training stopped after {run.passes} passes ({run.status}) at a relative duality gap of "
             f"{run.certificate.relative_gap:.3g}, above tol={tol:g}; raise {knob}, raise tol, lower "
             f"C={C:g}, or scale the features")

@@ -12,7 +12,7 @@ sum over W.
 """
 
 
-def fw_vertices(samples, loss, scores, dual, vertices, weights, start, stop, lam_n, smoothing,
+def fw_vertices(samples, loss, scores, dual, gaps, vertices, weights, start, stop, lam_n, smoothing,
                 subgradient):
     """Corners u_i of rows start..stop-1, and W(U) += 1/(lambda n) sum_i x_i u_i^T.
 
@@ -22,6 +22,8 @@ def fw_vertices(samples, loss, scores, dual, vertices, weights, start, stop, lam
     loss : Loss
     scores, dual : ndarray, shape (n_samples, n_classes)
         S and A.
+    gaps : ndarray, shape (n_samples,)
+        Set to omega_i Phi(st_i) + <c_i + st_i, alpha_i>.
     vertices : ndarray, shape (n_samples, n_classes)
         U; the rows are overwritten.
     weights : ndarray, shape (n_features, n_classes)
@@ -34,12 +36,11 @@ def fw_vertices(samples, loss, scores, dual, vertices, weights, start, stop, lam
 
     Returns
     -------
-    gap, risk : float
-        Sums of omega_i Phi(st_i) + <c_i + st_i, alpha_i> = -<Delta_i, c_i + st_i> (for the
-        oracle's corners) and of omega_i Phi(st_i).
+    float
+        Sum of the gaps, which is -sum_i <Delta_i, c_i + st_i> for the oracle's corners.
     """
     m = samples.n_classes
-    gap = risk = 0.0
+    total = 0.0
     for i in range(start, stop):
         weight, label = samples.weight[i], samples.label[i]
         if weight == 0.0:
@@ -54,17 +55,17 @@ def fw_vertices(samples, loss, scores, dual, vertices, weights, start, stop, lam
         for j in range(m):
             shifted[j] += gamma * alpha[j]
         value, corner = loss.oracle(shifted, label)
-        value *= weight
-        risk += value
+        gap = weight * value
         for j in range(m):
-            value += shifted[j] * alpha[j]
-        gap += value
+            gap += shifted[j] * alpha[j]
+        gaps[i] = gap
+        total += gap
         if vertex is None:
             vertex = [weight * c for c in corner]
         vertices[i] = vertex
         samples.load(i)
         samples.update([v / lam_n for v in vertex], weights)
-    return gap, risk
+    return total
 
 
 def fw_scores(samples, scores, dual, vertices, weights, vertex_scores, start, stop, smoothing):

@@ -283,7 +283,7 @@ class TopKLoss(Loss):
                 moved = abs(step - t)
                 t = step
                 f, slope, u, n_low, n_high = self.excess(count, own, weight, t)
-                if f == 0.0 or moved <= 1e-15:
+                if f == 0.0 or moved <= 1e-15 * t:
                     break
                 if f > 0.0:
                     t_low = t

@@ -56,6 +56,23 @@ class Samples:
                 out[j] += value * w
         return out
 
+    def class_scores(self, weights, classes, out):
+        """The scores of some classes alone, written into the list `out`."""
+        for j in classes:
+            out[j] = 0.0
+        for value, feature in zip(self.x, self.feature):
+            row = weights[feature]
+            for j in classes:
+                out[j] += value * float(row[j])
+
+    def class_cost(self, i, j):
+        """Cost of class j for sample i."""
+        if j == self.label[i]:
+            return 0.0
+        if self.cost is None:
+            return 1.0
+        return self.cost[i if self.cost_per_sample else self.label[i]][j]
+
     def add_cost(self, i, scores):
         """Add the costs of sample i to its scores, in place (the own class costs nothing)."""
         own = scores[self.label[i]]

@@ -1,0 +1,6 @@
+"""python -m fastmc"""
+import sys
+
+from fastmc.cli import main
+
+sys.exit(main())

@@ -1,0 +1,128 @@
+"""The words of a command line: the parser of each command, and the class weights."""
+import argparse
+import math
+import re
+
+from fastmc._options import SAMPLINGS, SOLVERS
+from fastmc.losses import LOSSES
+
+
+class UsageError(Exception):
+    """Something wrong on the command line: exit 2."""
+
+
+def make_parser(command, words, description):
+    parser = argparse.ArgumentParser(
+        prog=f"python -m fastmc {command}", usage=f"python -m fastmc {command} [options] {words}",
+        description=description, allow_abbrev=False,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=20, width=80))
+    parser.add_argument("--json", action="store_true",
+                        help="print one JSON object instead of text")
+    return parser
+
+
+def train_parser():
+    parser = make_parser("train", "training_file [model_file]",
+                         "Train a classifier. The model file is by default the training file's "
+                         "name + .model, in the current folder; a name in .npz keeps everything.")
+    add = parser.add_argument
+    add("training_file", help=argparse.SUPPRESS)
+    add("model_file", nargs="?", help=argparse.SUPPRESS)
+    add("-c", dest="C", type=float, metavar="C", help="weight of the loss (default 1)")
+    add("--lam", type=float, metavar="L", help="weight of the regulariser, 1/(C n), instead of -c")
+    add("-e", dest="tol", type=float, default=1e-3, metavar="TOL",
+        help="stop at this relative duality gap (default 0.001); 0 uses all passes")
+    add("-B", dest="bias", type=float, default=-1.0, metavar="BIAS",
+        help="value of a constant feature; -1 for none (default)")
+    add("-wi", metavar="W", help="weight of class i, as in -w1 2 -w-1 0.5")
+    add("-v", dest="folds", type=int, metavar="N", help="N-fold cross-validation, writes no model")
+    add("-m", dest="n_threads", type=int, default=1, metavar="N", help="threads (1)")
+    add("-q", dest="quiet", action="store_true", help="print warnings and errors only")
+    add("-C", dest="find_C", action="store_true", help=argparse.SUPPRESS)
+    add("--loss", default="maxhinge", metavar="NAME",
+        help=f"{', '.join(LOSSES)} (default maxhinge)")
+    add("-k", type=int, default=1, metavar="K", help="ranks of topk and usunier (default 1)")
+    add("--rho", type=rank_weights, metavar="R,R,...",
+        help="falling rank weights of wtopk and wusunier, as in 5,4,3,2,1")
+    add("--cost", metavar="FILE",
+        help="cost matrix: a row of numbers for each true class, classes sorted")
+    add("--no-own-class", action="store_true",
+        help="topk and wtopk: the own class takes none of the ranks")
+    add("--smoothing", type=float, default=0.0, metavar="G", help="Moreau smoothing (default 0)")
+    add("--solver", default="auto", metavar="NAME", help=f"{', '.join(SOLVERS)} (default sdca)")
+    add("--sampling", default="permutation", metavar="NAME",
+        help=f"order of the samples: {', '.join(SAMPLINGS)} (default permutation)")
+    add("--max-passes", type=int, default=1000, metavar="N",
+        help="budget in passes (default 1000)")
+    add("--max-time", type=float, metavar="SEC", help="budget in seconds (default none)")
+    add("--seed", type=int, default=0, metavar="N",
+        help="of the order and of the folds (default 0)")
+    add("--trace", metavar="FILE.csv", help="write a certificate per pass to a table")
+    add("--plot", metavar="FILE.png", help="draw a certificate per pass (needs matplotlib)")
+    return parser
+
+
+def predict_parser():
+    parser = make_parser("predict", "test_file model_file output_file",
+                         "Write the predicted labels, one line per row, and print the accuracy. "
+                         "Features that the model does not have are ignored.")
+    add = parser.add_argument
+    for name in ("test_file", "model_file", "output_file"):
+        add(name, help=argparse.SUPPRESS)
+    add("-k", type=int, default=1, metavar="K",
+        help="write the K best labels, best first (default 1)")
+    add("-b", dest="probabilities", type=int, default=0, metavar="B", help=argparse.SUPPRESS)
+    add("-q", dest="quiet", action="store_true", help="print warnings and errors only")
+    return parser
+
+
+def info_parser():
+    parser = make_parser("info", "model_file", "Tell what a model file holds.")
+    parser.add_argument("model_file", help=argparse.SUPPRESS)
+    return parser
+
+
+def rank_weights(text):
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be numbers with commas between") from None
+
+
+def split_class_weights(words):
+    """Take `-w1 2`, `-w-1 2` and the like out of the words: (other words, {label: weight})."""
+    rest, weights = [], {}
+    words = iter(words)
+    for word in words:
+        if word == "--":
+            rest.append(word)
+            break
+        if word.startswith("-w"):
+            label = class_label(word)
+            weights[label] = class_weight(word, next(words, None))
+        else:
+            rest.append(word)
+    return [*rest, *words], weights or None
+
+
+def class_label(word):
+    if re.fullmatch(r"[+-]?[0-9]+", word[2:]):
+        return int(word[2:])
+    try:
+        label = float(word[2:])
+    except ValueError:
+        label = math.nan
+    if not math.isfinite(label):
+        raise UsageError(f"{word}: the label of a class must follow -w, as in -w1 2")
+    return label
+
+
+def class_weight(word, value):
+    try:
+        weight = float(value)
+    except (TypeError, ValueError):
+        weight = math.nan
+    if not 0.0 <= weight < math.inf:
+        given = "nothing" if value is None else repr(value)
+        raise UsageError(f"{word} needs a weight, a finite number of at least 0, not {given}")
+    return weight

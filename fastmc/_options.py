@@ -1,0 +1,95 @@
+"""Checks of the arguments that need no data. Each error names the argument and its value."""
+import math
+import numbers
+
+import numpy as np
+
+from fastmc._solvers import SOLVERS, BlockSolver
+
+SAMPLINGS = ("permutation", "uniform", "cyclic", "gap")
+FRANK_WOLFE = ("bcfw", "pairwise", "away")
+# Where C can be without overflow in q = C ||x||^2 and its squares.
+C_RANGE = (1e-50, 1e50)
+
+
+def check_choice(argument, value, valid):
+    if value not in valid:
+        raise ValueError(f"{argument}={value!r} is unknown; valid: {', '.join(valid)}")
+
+
+def check_count(argument, value, least):
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{argument}={value!r} must be a whole number of at least {least}")
+
+
+def check_range(argument, value, low, high=math.inf, bound="above"):
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    inside = real and math.isfinite(value) and value <= high and (
+        value >= low if bound == "at least" else value > low)
+    if not inside:
+        limit = f"{bound} {low:g}" + (f" and at most {high:g}" if math.isfinite(high) else "")
+        raise ValueError(f"{argument}={value!r} must be a finite number {limit}")
+
+
+def check_C_or_lam(C, lam):
+    if C is not None and lam is not None:
+        raise ValueError(f"give C={C!r} or lam={lam!r}, not both: lam = 1/(C n_samples)")
+    if C is not None:
+        check_range("C", C, *C_RANGE)
+    if lam is not None:
+        check_range("lam", lam, 0.0)
+
+
+def lam_of(C, lam, n_samples):
+    """(C, lam), with lam = 1/(C n_samples) and C = 1 if neither is given."""
+    if lam is None:
+        C = 1.0 if C is None else float(C)
+        return C, 1.0 / (C * n_samples)
+    check_range("lam", lam, 1.0 / (C_RANGE[1] * n_samples), 1.0 / (C_RANGE[0] * n_samples))
+    return 1.0 / (float(lam) * n_samples), float(lam)
+
+
+def check_solver(solver, sampling="permutation", averaging=False, gap_refresh=10, cache_size=0,
+                 cache_f=0.25, cache_nu=0.01):
+    """The solver's name and the options that its constructor takes."""
+    check_choice("solver", solver, ["auto", *SOLVERS])
+    check_choice("sampling", sampling, SAMPLINGS)
+    check_count("gap_refresh", gap_refresh, 0)
+    check_count("cache_size", cache_size, 0)
+    check_range("cache_f", cache_f, 0.0, bound="at least")
+    check_range("cache_nu", cache_nu, 0.0, bound="at least")
+    solver = "sdca" if solver == "auto" else solver
+    if sampling != "permutation" and SOLVERS[solver] is not BlockSolver:
+        raise ValueError(f"sampling={sampling!r} is for block solvers, not solver={solver!r}")
+    for argument, value in (("averaging", averaging), ("cache_size", cache_size)):
+        if value and solver not in FRANK_WOLFE:
+            raise ValueError(f"{argument}={value!r} is for {', '.join(FRANK_WOLFE)}, "
+                             f"not solver={solver!r}")
+    if SOLVERS[solver] is not BlockSolver:
+        return solver, {}
+    return solver, {"sampling": sampling, "averaging": bool(averaging), "gap_refresh": gap_refresh,
+                    "cache_size": cache_size, "cache_f": cache_f, "cache_nu": cache_nu}
+
+
+def check_budgets(tol, max_passes, max_time):
+    check_range("tol", tol, 0.0, bound="at least")
+    check_count("max_passes", max_passes, 1)
+    if max_time is not None:
+        check_range("max_time", max_time, 0.0)
+
+
+def check_engine(n_threads, precision, engine):
+    if n_threads != 1:
+        raise ValueError(f"n_threads={n_threads!r}: threads are not available yet")
+    if precision == "single":
+        raise ValueError("precision='single' is not available yet")
+    check_choice("precision", precision, ["auto", "double"])
+    check_choice("engine", engine, ["cython", "reference"])
+
+
+def make_generator(random_state):
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, numbers.Integral) and random_state >= 0:
+        return np.random.default_rng(int(random_state))
+    raise ValueError(f"random_state={random_state!r} must be a non-negative int or a numpy Generator")

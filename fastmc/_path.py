@@ -1,0 +1,353 @@
+"""Regularization path with a certified gap at every lambda (Osokin et al., section 4)."""
+import csv
+import time
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+
+from fastmc._certificate import (block_gaps, combine, loss_values, row_blocks, squared_norm)
+from fastmc._files import replacing
+from fastmc._model import Model
+from fastmc._options import (C_RANGE, check_budgets, check_engine, check_range, check_solver,
+                             make_generator)
+from fastmc._problem import Problem
+from fastmc._solvers import make_solver
+from fastmc._train import ConvergenceWarning, Progress
+from fastmc.losses import check_loss, make_spec
+
+# Each breakpoint is solved to this part of eps; the rest is what W lasts for. Close to 1 means
+# many cheap breakpoints, small means few dear ones.
+KAPPA = 0.8
+# Cost multiplier that makes a projection the mean corner: it only has to be large.
+SHARP = 1e9
+
+
+class RegularizationPath:
+    """Solutions for all lambda >= lam_min; W is constant between two breakpoints.
+
+    Attributes
+    ----------
+    lams : ndarray, shape (n_breakpoints,)
+        Descending; the first is lambda_max. The solution of a breakpoint serves down to the next.
+    C : ndarray
+        1 / (lams n_samples).
+    primal, dual, gap, relative_gap : ndarray
+        Certificates at the breakpoints.
+    n_passes, seconds : ndarray
+        Cumulative, when each breakpoint was done.
+    top1_error, topk_error : ndarray or None
+        On the validation data, if given; `k` is the k of the latter.
+    lam_min, eps : float
+        The smallest lambda served and the relative gap certified from there up.
+    status : str
+        "converged", or the budget that ended the path early: "max_passes", "time_limit".
+    """
+
+    def __init__(self, problem, spec, smoothing, eps, start, points, lam_min, status, k):
+        self._problem, self._spec, self._smoothing = problem, spec, smoothing
+        self._start, self._points = start, points
+        self.eps, self.lam_min, self.status, self.k = eps, lam_min, status, k
+        self.lams = np.array([p.lam for p in points])
+        self.C = 1.0 / (self.lams * problem.n_samples)
+        certificates = [p.certificate_at(p.lam) for p in points]
+        self.primal, self.dual, self.gap, self.relative_gap = (
+            np.array(column) for column in zip(*certificates))
+        self.n_passes = np.array([p.n_passes for p in points])
+        self.seconds = np.array([p.seconds for p in points])
+        self.top1_error = self.topk_error = None
+        if points[0].errors is not None:
+            self.top1_error, self.topk_error = np.array([p.errors for p in points]).T
+
+    def __len__(self):
+        return len(self._points)
+
+    def _point(self, lam):
+        check_range("lam", lam, 0.0)
+        if lam < self.lam_min:
+            raise ValueError(f"lam={lam:g} is below lam_min={self.lam_min:g}, where the path ends")
+        return self._points[int(np.flatnonzero(self.lams >= lam)[-1])]
+
+    def certificate_at(self, lam):
+        """Certificate at any lambda >= lam_min, in closed form between breakpoints."""
+        if lam > self.lams[0]:
+            return self._start.certificate_at(lam)
+        return self._point(lam).certificate_at(lam)
+
+    def model_at(self, lam):
+        """The Model for any lambda >= lam_min.
+
+        Raises
+        ------
+        ValueError
+            If lam is below lam_min or not a positive number.
+        """
+        problem = self._problem
+        if lam > self.lams[0]:
+            check_range("lam", lam, 0.0)
+            dual, weights = self._start.dual, self._start.direction / lam
+        else:
+            point = self._point(lam)
+            dual, weights = point.dual * (lam / point.lam), problem.weights_of(point.dual.toarray(), point.lam)
+        return Model(weights, problem.classes, spec=self._spec, bias=problem.bias,
+                     C=1.0 / (lam * problem.n_samples), lam=float(lam), smoothing=self._smoothing,
+                     n_samples=problem.n_samples, solver="path", status="converged",
+                     certificate=self.certificate_at(lam), dual=sp.csr_array(dual),
+                     sample_weight=problem.weight)
+
+    def columns(self):
+        """Mapping from column name to array: one entry per breakpoint."""
+        columns = {"lam": self.lams, "C": self.C, "primal": self.primal, "dual": self.dual,
+                   "gap": self.gap, "relative_gap": self.relative_gap, "passes": self.n_passes,
+                   "seconds": self.seconds}
+        if self.top1_error is not None:
+            columns["top1_error"] = self.top1_error
+            columns[f"top{self.k}_error"] = self.topk_error
+        return columns
+
+    def to_csv(self, path):
+        """Write the breakpoints with a header line; the file appears whole or not at all."""
+        columns = self.columns()
+        with replacing(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(map(repr, row) for row in zip(*(c.tolist() for c in columns.values())))
+
+    def plot(self, path=None):
+        """Objective, certified gap and errors against lambda (needs matplotlib).
+
+        Parameters
+        ----------
+        path : str or None
+            Write a picture there; None returns the figure alone.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from fastmc._plot import plot_path
+        return plot_path(self, path)
+
+
+class _Start:
+    """The closed form above lambda_max: A^0 does not depend on lambda, W = G / lambda."""
+
+    def __init__(self, problem, spec, smoothing):
+        self.problem, self.spec, self.smoothing = problem, spec, smoothing
+        sharp = 1.0 / smoothing if smoothing > 0 else SHARP
+        loss = spec.make()
+        self.dual = np.zeros((problem.n_samples, problem.n_classes))
+        for rows in row_blocks(problem):
+            unit = loss.project_rows(-sharp * problem.costs(rows), problem.label[rows])
+            self.dual[rows] = problem.weight[rows][:, None] * unit
+        self.direction = problem.weights_of(self.dual, 1.0)
+        self.norm = squared_norm(self.direction)
+        self.constant = self._dual_constant()
+
+    def _dual_constant(self):
+        """D + ||G||^2 / (2 lambda), which is the same for all lambda."""
+        total = 0.0
+        for rows in row_blocks(self.problem):
+            total -= float(np.vdot(self.problem.costs(rows), self.dual[rows]))
+            weight = np.where(self.problem.weight[rows] > 0, self.problem.weight[rows], np.inf)
+            total -= 0.5 * self.smoothing * float(
+                np.sum(np.einsum("ij,ij->i", self.dual[rows], self.dual[rows]) / weight))
+        return total / self.problem.n_samples
+
+    def certificate_at(self, lam):
+        risk = mean_risk(self.problem, self.spec, self.direction / lam, self.smoothing)
+        quadratic = self.norm / (2.0 * lam)
+        return combine(quadratic + risk, self.constant - quadratic)
+
+    def lambda_max(self, eps):
+        """The smallest lambda, within 1 %, from which A^0 is certified to the relative gap eps."""
+        high = low = self.norm + 1e-300
+        while self.certificate_at(high).relative_gap > eps:
+            high *= 4.0
+        while low > 1e-300 and self.certificate_at(low).relative_gap <= eps:
+            low /= 4.0
+        while high / low > 1.01:
+            middle = (high * low) ** 0.5
+            if self.certificate_at(middle).relative_gap <= eps:
+                high = middle
+            else:
+                low = middle
+        return high
+
+
+class _Point:
+    """A breakpoint: A at its lambda, and what the gap below it is made of.
+
+    With risk L, regularizer R = lambda/2 ||W||^2 and Q = mean gamma_i/2 ||alpha_i||^2, keeping W and
+    scaling A by rho = lambda'/lambda gives gap' = rho gap + (1 - rho) L - rho (1 - rho) Q and
+    P' = rho R + L.
+    """
+
+    def __init__(self, solver):
+        problem = solver.problem
+        self.lam = solver.lam
+        self.regularizer = 0.5 * solver.lam * squared_norm(solver.weights)
+        self.risk = mean_risk(problem, solver.spec, solver.weights, solver.smoothing)
+        gaps = block_gaps(problem, solver.spec, solver.weights, solver.dual, solver.smoothing)
+        self.gap = float(gaps.mean())
+        self.curvature = 0.0
+        if solver.smoothing > 0:
+            weight = np.where(problem.weight > 0, problem.weight, np.inf)
+            squares = np.einsum("ij,ij->i", solver.dual, solver.dual) / weight
+            self.curvature = 0.5 * solver.smoothing * float(squares.mean())
+        self.dual = self.n_passes = self.seconds = self.errors = None
+
+    def certificate_at(self, lam):
+        rho = lam / self.lam
+        gap = rho * self.gap + (1.0 - rho) * self.risk - rho * (1.0 - rho) * self.curvature
+        primal = rho * self.regularizer + self.risk
+        return combine(primal, primal - gap)
+
+    def lasts_until(self, eps):
+        """The lambda down to which this W is certified to eps; leaving Q out errs on the safe side."""
+        rho = (1.0 - eps) * self.risk / (self.risk - self.gap + eps * self.regularizer)
+        return self.lam * rho
+
+
+def mean_risk(problem, spec, weights, smoothing):
+    """1/n sum_i omega_i Phi_m(s_i)."""
+    risk = 0.0
+    for rows in row_blocks(problem):
+        augmented = problem.scores(weights, rows) + problem.costs(rows)
+        phi = loss_values(spec, augmented, problem.label[rows], smoothing)
+        risk += float(np.dot(problem.weight[rows], phi))
+    return risk / problem.n_samples
+
+
+def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None,
+         smoothing=0.0, solver="auto", sampling="permutation", gap_refresh=10, cache_size=0,
+         cache_f=0.25, cache_nu=0.01, max_passes=1000, max_time=None, bias=None,
+         class_weight=None, sample_weight=None, validation=None, random_state=0, verbose=0,
+         engine="cython"):
+    """Solutions for every lambda from lambda_max down to lam_min, each certified to eps.
+
+    Starts where a closed form is good enough, then keeps W as long as its certificate lasts and
+    solves again (Osokin et al., algorithm 6).
+
+    Parameters
+    ----------
+    X, y, loss, k, own_class, rho, cost, smoothing, bias, class_weight, sample_weight
+        As in `train`.
+    eps : float
+        0 < eps < 1: bound of the relative gap (primal - dual) / primal at every lambda.
+    lam_min : float or None
+        Where the path ends; None means 1 / (100 n_samples), that is C = 100.
+    solver, sampling, gap_refresh, cache_size, cache_f, cache_nu
+        As in `train`; not "stdfw" or "pg", whose fixed steps forget where they start.
+    max_passes : int
+        Budget for each breakpoint.
+    max_time : float or None
+        Budget in seconds for the path. A budget that runs out ends the path early.
+    validation : (X, y) or None
+        Data whose top-1 and top-k errors are recorded along the path (k of the loss, else 5).
+    random_state, verbose, engine
+        As in `train`.
+
+    Returns
+    -------
+    RegularizationPath
+        Keeps the dual of each breakpoint, sparse, and a reference to X.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and its value.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a budget ended the path above lam_min.
+    """
+    began = time.perf_counter()
+    name = check_loss(loss, k, rho, own_class)
+    if name == "structured" and cost is None:
+        raise ValueError("loss='structured' needs cost")
+    check_range("eps", eps, 0.0, 1.0 - 1e-9)
+    check_range("smoothing", smoothing, 0.0, C_RANGE[1], "at least")
+    if lam_min is not None:
+        check_range("lam_min", lam_min, 0.0)
+    solver, options = check_solver(solver, sampling, False, gap_refresh, cache_size, cache_f, cache_nu)
+    if solver in ("stdfw", "pg"):
+        raise ValueError(f"solver={solver!r} cannot follow a path: its steps forget the start")
+    check_budgets(0.0, max_passes, max_time)
+    check_engine(1, "auto", engine)
+    rng = make_generator(random_state)
+    problem = Problem(X, y, cost, bias, class_weight, sample_weight)
+    spec = make_spec(name, problem.n_classes, k, rho, own_class)
+    lam_min = 1.0 / (100.0 * problem.n_samples) if lam_min is None else float(lam_min)
+    start = _Start(problem, spec, float(smoothing))
+    follower = _Follower(
+        make_solver(solver, problem, spec, start.lambda_max(eps), float(smoothing), engine,
+                    start.dual.copy(), **options),
+        eps, rng, began, max_passes, max_time, validation, k if k > 1 else 5, verbose)
+    points, status = follower.follow(lam_min)
+    if status != "converged":
+        lam_min = points[-1].lasts_until(eps) if points else start.lambda_max(eps)
+        warnings.warn(f"the path ended early ({status}) at lam={lam_min:g}; raise max_passes or "
+                      "max_time", ConvergenceWarning, stacklevel=2)
+    return RegularizationPath(problem, spec, float(smoothing), eps, start, points, lam_min, status,
+                              follower.k)
+
+
+class _Follower:
+    """Goes down the path with one solver."""
+
+    def __init__(self, solver, eps, rng, began, max_passes, max_time, validation, k, verbose):
+        self.solver, self.eps, self.rng, self.began = solver, eps, rng, began
+        self.max_passes, self.max_time, self.validation = max_passes, max_time, validation
+        self.k = min(k, solver.problem.n_classes - 1)
+        self.passes = 0
+        self.progress = Progress(verbose, None)
+
+    def follow(self, lam_min):
+        points, status = [], "converged"
+        point = self.solve()
+        while point is not None:
+            points.append(self.finish(point))
+            lam = point.lasts_until(self.eps)
+            if lam <= lam_min:
+                break
+            self.solver.shrink(lam / self.solver.lam)
+            point = self.solve()
+        self.progress.close()
+        if point is None:
+            late = self.max_time is not None and time.perf_counter() - self.began > self.max_time
+            status = "time_limit" if late else "max_passes"
+        return points, status
+
+    def solve(self):
+        """The point at the solver's lambda once its gap is small enough; None on a budget."""
+        point, target = _Point(self.solver), KAPPA * self.eps
+        for _ in range(self.max_passes):
+            primal = point.regularizer + point.risk
+            if point.gap <= target * primal:
+                return point
+            if not self.one_pass():
+                return None
+            # The last visits overestimate the gap of a solver that makes progress.
+            if self.solver.gap_estimate() <= 2.0 * target * primal:
+                point = _Point(self.solver)
+        point = _Point(self.solver)
+        return point if point.gap <= target * (point.regularizer + point.risk) else None
+
+    def one_pass(self):
+        for _ in self.solver.sweep(self.rng):
+            if self.max_time is not None and time.perf_counter() - self.began > self.max_time:
+                return False
+        self.passes += 1
+        self.progress.show(f"lam {self.solver.lam:.3g}", time.perf_counter() - self.began)
+        return True
+
+    def finish(self, point):
+        point.dual = sp.csr_array(self.solver.dual)
+        point.n_passes, point.seconds = self.passes, time.perf_counter() - self.began
+        if self.validation is not None:
+            problem = self.solver.problem
+            model = Model(self.solver.weights, problem.classes, bias=problem.bias)
+            point.errors = [model.topk_error(*self.validation, k) for k in (1, self.k)]
+        return point

@@ -1,0 +1,681 @@
+"""The command line: output, messages, exit codes and files."""
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import fastmc
+from fastmc import cli
+from fastmc._folds import stratified_folds
+from fastmc._model import Model
+
+# Child processes run the package that is tested, wherever they start.
+ROOT = str(Path(fastmc.__file__).resolve().parents[1])
+ENV = os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")])}
+
+TINY = "1 1:1\n2 1:-1\n"
+THREE = "1 1:1 2:0.5\n2 1:-1 3:1\n3 2:-1 3:-1\n1 1:2\n2 3:2\n3 2:-2\n"
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command line in tmp_path, in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        capsys.readouterr()
+        code = cli.main([str(word) for word in words])
+        return Result(code, *capsys.readouterr())
+
+    return run
+
+
+def process(folder, *words):
+    """Run a command line in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "fastmc", *words], cwd=folder, timeout=60,
+                          capture_output=True, text=True, env=ENV)
+
+
+def write(folder, **files):
+    for name, text in files.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def write_problem(path, n_classes=4, n_samples=80, n_features=15, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n_samples, n_features), density=0.5, rng=rng, format="csr")
+    scores = X @ rng.normal(size=(n_features, n_classes))
+    y = 1 + np.argmax(scores + rng.normal(scale=0.3, size=scores.shape), axis=1)
+    y[:n_classes] = 1 + np.arange(n_classes)
+    fastmc.dump_svmlight(X, y, path)
+    return fastmc.load_svmlight(path)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# Usage
+
+def test_usage_and_version(tmp_path):
+    usage = process(tmp_path, "--help")
+    assert usage.returncode == 0 and usage.stderr == ""
+    assert usage.stdout.startswith("usage: python -m fastmc train ")
+    alone = process(tmp_path)
+    assert alone.returncode == 2 and alone.stdout == ""
+    assert "usage:" in alone.stderr and "a command is missing" in alone.stderr
+    version = process(tmp_path, "--version")
+    assert (version.returncode, version.stdout) == (0, f"fastmc {fastmc.__version__}\n")
+
+
+@pytest.mark.parametrize("command, option", [("train", "--max-passes"), ("predict", "-k"),
+                                             ("info", "--json")])
+def test_help_fits_a_screen(run, monkeypatch, command, option):
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run(command, "--help")
+    assert result.code == 0 and option in result.out
+    assert len(result.out.splitlines()) <= 40
+    assert max(map(len, result.out.splitlines())) <= 80
+
+
+def test_help_names_every_option(run):
+    text = run("train", "--help").out
+    for option in ("-c", "-e", "-B", "-wi", "-v", "-m", "-q", "--loss", "-k", "--rho", "--cost",
+                   "--no-own-class", "--lam", "--solver", "--sampling", "--smoothing",
+                   "--max-passes", "--max-time", "--trace", "--plot", "--json", "--seed"):
+        assert f"\n  {option} " in text, option
+
+
+@pytest.mark.parametrize("words, message", [
+    (["path", "t", "out"], "command 'path' is not available yet"),
+    (["trian", "t"], "command 'trian' is unknown"),
+    (["train"], "training_file"),
+    (["train", "t", "m", "x"], "unrecognized arguments: x"),
+    (["train", "--los", "topk", "t"], "unrecognized arguments: --los"),
+    (["train", "-s", "4", "t"], "unrecognized arguments"),
+    (["train", "-C", "t"], "-C: finding C is not available yet"),
+    (["train", "-m", "2", "t"], "-m 2: threads are not available yet"),
+    (["train", "-m", "0", "t"], "threads are not available yet"),
+    (["train", "-c", "0", "t"], "C=0.0 must be a finite number"),
+    (["train", "-c", "-1", "t"], "C=-1.0 must be"),
+    (["train", "-c", "nan", "t"], "C=nan must be"),
+    (["train", "-c", "inf", "t"], "C=inf must be"),
+    (["train", "-c", "1e308", "t"], "C=1e+308 must be"),
+    (["train", "-c", "x", "t"], "invalid float value: 'x'"),
+    (["train", "-c"], "expected one argument"),
+    (["train", "-c", "1", "--lam", "1", "t"], "not both"),
+    (["train", "--lam", "0", "t"], "lam=0.0 must be"),
+    (["train", "-e", "-1", "t"], "tol=-1.0 must be"),
+    (["train", "-e", "nan", "t"], "tol=nan must be"),
+    (["train", "-B", "0", "t"], "-B 0: a constant feature of value 0 changes nothing"),
+    (["train", "-B", "nan", "t"], "bias holds nan"),
+    (["train", "-B", "inf", "t"], "bias holds inf"),
+    (["train", "-v", "1", "t"], "-v 1 must be at least 2"),
+    (["train", "-v", "x", "t"], "invalid int value"),
+    (["train", "-v", "2", "--trace", "x.csv", "t"], "not for cross-validation"),
+    (["train", "--loss", "foo", "t"], "loss='foo' is unknown; valid losses: maxhinge, structured"),
+    (["train", "-k", "2", "t"], "loss='maxhinge' takes no k (got k=2)"),
+    (["train", "-k", "0", "--loss", "topk", "t"], "k=0 must be a whole number of at least 1"),
+    (["train", "-k", "1.5", "--loss", "topk", "t"], "invalid int value"),
+    (["train", "--loss", "wtopk", "t"], "needs rho"),
+    (["train", "--rho", "1,2", "--loss", "wtopk", "t"], "non-increasing"),
+    (["train", "--rho", "1,x", "--loss", "wtopk", "t"], "--rho: '1,x' must be numbers"),
+    (["train", "--rho", "1", "t"], "takes no rho"),
+    (["train", "--no-own-class", "t"], "own_class=False is for topk and wtopk"),
+    (["train", "--loss", "structured", "t"], "needs --cost"),
+    (["train", "--solver", "foo", "t"], "solver='foo' is unknown"),
+    (["train", "--sampling", "foo", "t"], "sampling='foo' is unknown"),
+    (["train", "--smoothing", "-1", "t"], "smoothing=-1.0 must be"),
+    (["train", "--max-passes", "0", "t"], "max_passes=0 must be"),
+    (["train", "--max-time", "0", "t"], "max_time=0.0 must be"),
+    (["train", "--seed", "-1", "t"], "--seed -1 must be at least 0"),
+    (["train", "--plot", "x.foo", "t"], "--plot x.foo: the name must end in one of"),
+    (["train", "-w1"], "-w1 needs a weight, a finite number of at least 0, not nothing"),
+    (["train", "-w1", "x", "t"], "-w1 needs a weight"),
+    (["train", "-w1", "-2", "t"], "-w1 needs a weight"),
+    (["train", "-w1", "nan", "t"], "-w1 needs a weight"),
+    (["train", "-w", "2", "t"], "the label of a class must follow -w"),
+    (["train", "-wnan", "2", "t"], "the label of a class must follow -w"),
+    (["train", "-wi", "2", "t"], "the label of a class must follow -w"),
+    (["predict", "t", "m"], "output_file"),
+    (["predict", "-b", "1", "t", "m", "o"], "these models give no probabilities"),
+    (["predict", "-k", "0", "t", "m", "o"], "-k 0 must be at least 1"),
+    (["predict", "-k", "x", "t", "m", "o"], "invalid int value"),
+    (["info"], "model_file"),
+    (["info", "m", "x"], "unrecognized arguments: x"),
+])
+def test_wrong_command_lines(run, tmp_path, words, message):
+    """Exit 2 before any file is looked at: none of them exists."""
+    result = run(*words)
+    assert result.code == 2 and result.out == ""
+    assert message in result.err and "usage:" in result.err and "Traceback" not in result.err
+    assert names(tmp_path) == []
+
+
+def test_predict_with_two_words(tmp_path):
+    result = process(tmp_path, "predict", "t", "m")
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr.startswith("usage: python -m fastmc predict [options] test_file model")
+
+
+def test_plot_without_matplotlib(run, tmp_path, monkeypatch):
+    write(tmp_path, t=TINY)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run("train", "--plot", "x.png", "t")
+    assert result.code == 2 and "--plot needs matplotlib: pip install" in result.err
+    assert names(tmp_path) == ["t"]
+
+
+# train
+
+def test_train_reports_and_writes_the_python_model(tmp_path):
+    X, y = write_problem(tmp_path / "data.svm")
+    result = process(tmp_path, "train", "data.svm")
+    assert result.returncode == 0 and result.stderr == ""
+    model = fastmc.train(X, y)
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"n = 80, d = 15, m = 4, nnz = {X.nnz}, loaded in ")
+    assert lines[1].startswith(f"passes = {model.n_passes} (converged), trained in ")
+    certificate = model.certificate
+    assert lines[2:] == [f"primal = {certificate.primal:.9g}, dual = {certificate.dual:.9g}, "
+                         f"relative gap = {certificate.relative_gap:.3g}",
+                         "model = data.svm.model"]
+    assert names(tmp_path) == ["data.svm", "data.svm.model"]
+    assert (fastmc.load_model(tmp_path / "data.svm.model").weights == model.weights).all()
+
+
+def test_default_name_is_in_the_current_folder(run, tmp_path):
+    (tmp_path / "sub").mkdir()
+    write(tmp_path / "sub", t=TINY)
+    assert run("train", "-q", "sub/t").code == 0
+    assert names(tmp_path) == ["sub", "t.model"] and names(tmp_path / "sub") == ["t"]
+
+
+@pytest.mark.parametrize("words, options", [
+    (["-c", "3"], {"C": 3.0}),
+    (["-c3"], {"C": 3.0}),
+    (["--lam", "0.01"], {"lam": 0.01}),
+    (["-e", "1e-6"], {"tol": 1e-6}),
+    (["-B", "2"], {"bias": 2.0}),
+    (["-B", "-1"], {}),
+    (["-B", "-0.5"], {}),
+    (["-w1", "2", "-w+2", "0.5", "-w3", "0"], {"class_weight": {1: 2.0, 2: 0.5, 3: 0.0}}),
+    (["-w1.0", "2"], {"class_weight": {1: 2.0}}),
+    (["--loss", "crammer_singer"], {}),
+    (["--loss", "topk", "-k", "2"], {"loss": "topk", "k": 2}),
+    (["--loss", "topk", "-k", "3", "--no-own-class"],
+     {"loss": "topk", "k": 3, "own_class": False}),
+    (["--loss", "usunier", "-k", "2"], {"loss": "usunier", "k": 2}),
+    (["--loss", "wtopk", "--rho", "3,1"], {"loss": "wtopk", "rho": [3, 1]}),
+    (["--loss", "wusunier", "--rho", "2,1,0.5,0"], {"loss": "wusunier", "rho": [2, 1, 0.5]}),
+    (["--solver", "bcfw", "--sampling", "uniform", "-e", "0.1"],
+     {"solver": "bcfw", "sampling": "uniform", "tol": 0.1}),
+    (["--seed", "5"], {"random_state": 5}),
+    (["--smoothing", "0.5"], {"smoothing": 0.5}),
+    (["-e", "0", "--max-passes", "7"], {"tol": 0, "max_passes": 7}),
+    (["-m", "1"], {}),
+])
+def test_options_mean_what_they_mean_in_python(run, tmp_path, words, options):
+    X, y = write_problem(tmp_path / "t")
+    result = run("train", "-q", *words, "t", "m.npz")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    model, expected = fastmc.load_model(tmp_path / "m.npz"), fastmc.train(X, y, **options)
+    assert (model.weights == expected.weights).all()
+    assert (model.spec, model.lam, model.bias, model.n_passes, model.smoothing) == (
+        expected.spec, expected.lam, expected.bias, expected.n_passes, expected.smoothing)
+
+
+def test_class_weight_of_negative_labels(run, tmp_path):
+    write(tmp_path, t="+1 1:1\n-1 1:-1\n-1 1:2\n")
+    X, y = fastmc.load_svmlight(tmp_path / "t")
+    assert run("train", "-q", "-w-1", "3", "-w+1", "0.5", "t").code == 0
+    expected = fastmc.train(X, y, class_weight={-1: 3, 1: 0.5})
+    assert (fastmc.load_model(tmp_path / "t.model").weights == expected.weights).all()
+
+
+def test_json(run, tmp_path):
+    X, y = write_problem(tmp_path / "t")
+    result = run("train", "--json", "-q", "--loss", "topk", "-k", "2", "t", "m.npz")
+    facts = json.loads(result.out)
+    model = fastmc.train(X, y, "topk", k=2)
+    assert result.code == 0 and result.err == ""
+    assert {key: facts[key] for key in ("n_samples", "n_features", "n_classes", "nnz", "n_passes",
+                                        "status", "model_file", "loss", "rho")} == {
+        "n_samples": 80, "n_features": 15, "n_classes": 4, "nnz": X.nnz,
+        "n_passes": model.n_passes, "status": "converged", "model_file": "m.npz", "loss": "topk",
+        "rho": [0.5, 0.5]}
+    assert {key: facts[key] for key in model.certificate._fields} == model.certificate._asdict()
+    assert facts["load_seconds"] > 0 and facts["train_seconds"] > 0
+
+
+def test_not_converged_is_a_warning_and_success(tmp_path):
+    X, y = write_problem(tmp_path / "t")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fastmc.train(X, y, C=100.0, max_passes=2)
+    result = process(tmp_path, "train", "-c", "100", "--max-passes", "2", "t")
+    assert result.returncode == 0 and "(max_passes)" in result.stdout
+    assert result.stderr == f"WARNING: {caught[0].message}\n"
+    assert f"{model.certificate.relative_gap:.3g}" in result.stderr
+    assert names(tmp_path) == ["t", "t.model"]
+
+
+def test_weight_of_a_class_that_is_not_there(run, tmp_path):
+    write(tmp_path, t=THREE)
+    assert run("train", "-q", "t", "a").err == ""
+    result = run("train", "-w7", "2", "t", "b")
+    assert result.code == 0
+    assert result.err == "WARNING: class_weight: there is no class 7 in the data\n"
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_trace_and_plot(run, tmp_path):
+    write_problem(tmp_path / "t")
+    result = run("train", "--trace", "t.csv", "--plot", "t.png", "t")
+    assert result.code == 0
+    assert result.out.splitlines()[-2:] == ["trace = t.csv", "plot = t.png"]
+    with open(tmp_path / "t.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["passes", "oracle_calls", "cache_hits", "primal", "dual", "gap",
+                             "seconds"]
+    assert [int(row["passes"]) for row in rows] == list(range(1, len(rows) + 1))
+    gaps = [float(row["gap"]) for row in rows]
+    assert gaps == sorted(gaps, reverse=True) and 0 <= gaps[-1] <= 1e-3 * float(rows[-1]["primal"])
+    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+    assert names(tmp_path) == ["t", "t.csv", "t.model", "t.png"]
+
+
+def test_cost_file(run, tmp_path):
+    write(tmp_path, t=THREE, cost="0 1 2.5\r\n1e0 0 3\n2\t1 0\n\n")
+    X, y = fastmc.load_svmlight(tmp_path / "t")
+    assert run("train", "-q", "--loss", "structured", "--cost", "cost", "t").code == 0
+    expected = fastmc.train(X, y, "structured", cost=[[0, 1, 2.5], [1, 0, 3], [2, 1, 0]])
+    assert (fastmc.load_model(tmp_path / "t.model").weights == expected.weights).all()
+
+
+@pytest.mark.parametrize("cost, message", [
+    ("0 1\n1 0\n", "cost: 2 rows, but the training data has 3 classes"),
+    ("0 1 1\n1 0\n1 1 0\n", "cost, line 2: 2 numbers in one of 3 rows"),
+    ("0 1 1\n1 0 x\n1 1 0\n", "cost, line 2: 'x' is not a finite number"),
+    ("0 1 1\n1 0 nan\n1 1 0\n", "cost, line 2: 'nan' is not a finite number"),
+    ("0 1 1\n1 0 1\n1 -1 0\n", "cost, line 3: '-1' is not a finite number of at least 0"),
+    ("0 1 1\n1 4 1\n1 1 0\n", "cost, line 2: '4' stands on the diagonal"),
+    ("", "cost, line 1: 0 numbers"),
+    (b"0 1 1\n1 0 \xff\n1 1 0\n", r"cost, line 2: '\xff' is not"),
+])
+def test_bad_cost_file(run, tmp_path, cost, message):
+    write(tmp_path, t=THREE, cost=cost)
+    one_line_error(run("train", "--cost", "cost", "t"), message)
+    assert names(tmp_path) == ["cost", "t"]
+
+
+def one_line_error(result, message):
+    assert result.code == 1 and result.out == ""
+    assert result.err.startswith("ERROR: ") and message in result.err
+    assert result.err.count("\n") == 1 and "Traceback" not in result.err
+
+
+# Bad data and files that cannot be had
+
+@pytest.mark.parametrize("data, message", [
+    ("1 0:1 2:1\n2 1:-1\n", "t, line 1: "),
+    ("1 1:1\n" * 10 + "1 7:1 3:1\n", "t, line 11: "),
+    ("cat 1:1\ndog 1:-1\n", "cat"),
+    ("nan 1:1\n2 1:-1\n", "t, line 1: "),
+    ("1 1:1\n2 1:inf\n", "t, line 2: "),
+    ("1 1:1\n\n2 1:-1\n", "t, line 2: "),
+    ("1 1:1\n1 1:-1\n", "t: y has one class only"),
+    ("1\n2\n", "t: X is empty"),
+    ("", "t: no rows"),
+    ("3000000000 1:1\n2 1:-1\n", "t: label 3000000000 is not a whole number of 32 bits"),
+    ("1.2 1:1\n1.8 1:-1\n", "t: label 1.2 is not a whole number of 32 bits"),
+])
+def test_bad_training_data(run, tmp_path, data, message):
+    write(tmp_path, t=data)
+    one_line_error(run("train", "t"), message)
+    assert names(tmp_path) == ["t"]
+
+
+def test_labels_are_refused_before_training(run, tmp_path, monkeypatch):
+    write(tmp_path, t="3000000000 1:1\n2 1:-1\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(cli, "fit", None)
+        one_line_error(run("train", "t", "x.model"), "name the model 'x.npz' to keep any label")
+    assert run("train", "-q", "t", "x.npz").code == 0
+    assert fastmc.load_model(tmp_path / "x.npz").classes_.tolist() == [2, 3000000000]
+
+
+def test_one_line_in_a_process(tmp_path):
+    write(tmp_path, t="1 1:1\n2 x:1\n")
+    result = process(tmp_path, "train", "t")
+    assert result.returncode == 1 and result.stdout == ""
+    assert result.stderr.startswith("ERROR: t, line 2: ") and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words, message", [
+    (["train", "none"], "none: No such file or directory"),
+    (["train", "folder"], "folder: Is a directory"),
+    (["train", "t", "folder"], "folder: Is a directory"),
+    (["train", "t", "none/m"], "none/m: No such file or directory"),
+    (["train", "t", "t/m"], "t/m: Not a directory"),
+    (["train", "--trace", "none/x", "t"], "none/x: No such file or directory"),
+    (["train", "--plot", "none/x.png", "t"], "none/x.png: No such file or directory"),
+    (["train", "--cost", "none", "t"], "none: No such file or directory"),
+    (["predict", "none", "m", "o"], "none: No such file or directory"),
+    (["predict", "t", "none", "o"], "none: No such file or directory"),
+    (["predict", "t", "m", "none/o"], "none/o: No such file or directory"),
+    (["predict", "t", "m", "folder"], "folder: Is a directory"),
+    (["predict", "t", "t", "o"], "t, line 1: "),
+    (["predict", "m", "m", "o"], "m, line 1: "),
+    (["info", "t"], "t, line 1: '1' is no part of a model's header"),
+    (["info", "none"], "none: No such file or directory"),
+])
+def test_files_that_cannot_be_had(run, tmp_path, monkeypatch, words, message):
+    (tmp_path / "folder").mkdir()
+    write(tmp_path, t=TINY)
+    assert run("train", "-q", "t", "m").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(cli, "fit", None)  # outputs are checked before training
+        one_line_error(run(*words), message)
+    assert names(tmp_path) == ["folder", "m", "t"]
+
+
+@pytest.mark.parametrize("words", [
+    ["train", "t", "t"], ["train", "t", "./t"], ["train", "--trace", "m", "t", "m"],
+    ["train", "--cost", "c", "t", "c"], ["predict", "t", "m", "t"], ["predict", "t", "m", "m"]])
+def test_outputs_never_replace_inputs(run, tmp_path, words):
+    write(tmp_path, t=TINY, c="0 1\n1 0\n")
+    result = run(*words)
+    assert result.code == 2 and "would be written over another file of this command" in result.err
+    assert (tmp_path / "t").read_text() == TINY and names(tmp_path) == ["c", "t"]
+
+
+@pytest.mark.parametrize("words, message", [
+    (["--loss", "topk", "-k", "3"], "k=3 must be at most n_classes - 1 = 2"),
+    (["--loss", "wtopk", "--rho", "3,2,1"], "rho has 3 positive weights"),
+    (["-v", "7"], "-v 7: there are 6 samples only"),
+    (["--lam", "1e-300"], "lam=1e-300 must be a finite number above"),
+    (["-v", "6", "--loss", "usunier", "-k", "3"], "k=3 must be at most"),
+])
+def test_options_that_do_not_fit_the_data(run, tmp_path, words, message):
+    write(tmp_path, t=THREE)
+    result = run("train", *words, "t")
+    assert result.code == 2 and message in result.err and result.out == ""
+    assert names(tmp_path) == ["t"]
+
+
+def test_devices_are_written_to_not_replaced(tmp_path):
+    """A pipe stays a pipe; what goes through it is the whole output."""
+    write(tmp_path, t=TINY)
+    assert process(tmp_path, "train", "-q", "t").returncode == 0
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", "pipe"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    with reader:
+        assert process(tmp_path, "predict", "-q", "t", "t.model", "pipe").returncode == 0
+        assert reader.communicate(timeout=20)[0] == "1\n2\n"
+    for words in (["t", "pipe"], ["--trace", "pipe", "t", "m"]):
+        result = process(tmp_path, "train", *words)
+        assert (result.returncode, result.stderr) == (1, "ERROR: pipe: not a regular file\n")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_closed_output_is_no_traceback(tmp_path):
+    write(tmp_path, t=TINY)
+    read, write_end = os.pipe()
+    os.close(read)
+    result = subprocess.run([sys.executable, "-m", "fastmc", "train", "t"], cwd=tmp_path,
+                            text=True, stdout=write_end, stderr=subprocess.PIPE, timeout=60,
+                            env=ENV)
+    os.close(write_end)
+    assert result.returncode == 1 and result.stderr == ""
+
+
+# Ctrl-C
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.parametrize("extra", [[], ["-v", "2"]])
+def test_interrupt(tmp_path, extra):
+    write_problem(tmp_path / "t", n_samples=2000)
+    # The warning about class 99 tells that training begins.
+    words = ["-w99", "1", "-e", "0", "--max-passes", "100000000", *extra, "t", "m.npz"]
+    child = subprocess.Popen([sys.executable, "-m", "fastmc", "train", *words], cwd=tmp_path, env=ENV,
+                             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with child:
+        try:
+            assert child.stderr.readline().startswith("WARNING: class_weight")
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=5)
+        finally:
+            child.kill()
+    assert (child.returncode, out, err) == (130, "", "interrupted\n")
+    assert names(tmp_path) == ["t"]
+
+
+def test_interrupt_while_writing_leaves_nothing(run, tmp_path, monkeypatch):
+    write(tmp_path, t=TINY)
+    assert run("train", "-q", "t").code == 0
+
+    def interrupted(label):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "label_text", interrupted)
+    result = run("predict", "t", "t.model", "o")
+    assert (result.code, result.err) == (130, "interrupted\n")
+    assert names(tmp_path) == ["t", "t.model"]
+
+
+# Cross-validation
+
+def test_folds_are_balanced_and_seeded():
+    y = np.repeat([1, 2, 3, 4], [50, 23, 9, 1])
+    fold = stratified_folds(y, 5, np.random.default_rng(0))
+    counts = np.array([np.bincount(fold[y == label], minlength=5) for label in (1, 2, 3, 4)])
+    assert counts.sum(axis=1).tolist() == [50, 23, 9, 1]
+    assert np.ptp(counts, axis=1).max() <= 1 and np.ptp(counts.sum(axis=0)) <= 1
+    assert (fold == stratified_folds(y, 5, np.random.default_rng(0))).all()
+    assert (fold != stratified_folds(y, 5, np.random.default_rng(1))).any()
+
+
+def test_cross_validation(run, tmp_path):
+    X, y = write_problem(tmp_path / "t")
+    fold = stratified_folds(y, 4, np.random.default_rng(3))
+    best, top = 0, 0
+    for held_out in range(4):
+        rows, test = np.flatnonzero(fold != held_out), np.flatnonzero(fold == held_out)
+        model = fastmc.train(X[rows], y[rows], "topk", k=3, C=0.5, random_state=3)
+        best += round(model.score(X[test], y[test]) * len(test))
+        top += round((1 - model.topk_error(X[test], y[test], 3)) * len(test))
+    words = ["train", "-v", "4", "--seed", "3", "-c", "0.5", "--loss", "topk", "-k", "3", "t"]
+    result = run(*words)
+    assert result.code == 0 and result.err == ""
+    lines = result.out.splitlines()
+    assert lines[0] == f"Cross Validation Accuracy = {100 * best / 80:g}%"
+    assert lines[-1] == f"Cross Validation Top-3 accuracy = {100 * top / 80:g}%"
+    assert run(*words).out == result.out
+    facts = json.loads(run(*words, "--json").out)
+    assert facts["accuracy"] == best / 80 and facts["topk_accuracy"]["3"] == top / 80
+    assert names(tmp_path) == ["t"]
+
+
+def test_class_that_a_fold_lacks_counts_as_wrong(run, tmp_path):
+    rows = ["1 1:1", "2 2:1"] * 4 + ["1 1:2"]
+    write(tmp_path, three="\n".join(rows + ["3 3:1"]) + "\n", two="\n".join(rows[::2] * 2))
+    result = run("train", "-v", "5", "-w3", "2", "three")
+    assert (result.code, result.out, result.err) == (0, "Cross Validation Accuracy = 90%\n", "")
+    # The rows left without the only sample of class 2 have one class.
+    write(tmp_path, two="\n".join(["1 1:1"] * 9 + ["2 2:1"]) + "\n")
+    assert run("train", "-v", "5", "two").out == "Cross Validation Accuracy = 90%\n"
+    result = run("train", "-v", "5", "--loss", "topk", "-k", "2", "three")
+    assert result.code == 2 and "-v 5: without fold " in result.err
+    assert "k=2 must be at most n_classes - 1 = 1" in result.err
+
+
+def test_cross_validation_with_costs_of_absent_classes(run, tmp_path):
+    rows = ["1 1:1", "2 2:1"] * 4 + ["1 1:2", "3 3:1"]
+    write(tmp_path, t="\n".join(rows) + "\n", c="0 1 1\n1 0 1\n1 1 0\n")
+    result = run("train", "-v", "5", "--cost", "c", "--loss", "structured", "-w7", "2", "t")
+    assert (result.code, result.out) == (0, "Cross Validation Accuracy = 90%\n")
+    assert result.err == "WARNING: class_weight: there is no class 7 in the data\n"
+
+
+def test_cross_validation_takes_any_label(run, tmp_path):
+    write(tmp_path, t="1.5 1:1\n3000000000 1:-1\n" * 4)
+    assert run("train", "-v", "2", "t").out == "Cross Validation Accuracy = 100%\n"
+
+
+def test_leave_one_out(run, tmp_path):
+    write(tmp_path, t=THREE)
+    assert run("train", "-v", "6", "t").code == 0
+
+
+# predict
+
+@pytest.fixture
+def ranked_model(tmp_path):
+    """Scores of classes 2, 5, 9 for feature 1 are 1, 0, -1 and for feature 2 0, 2, -2."""
+    Model([[1.0, 0.0, -1.0], [0.0, 2.0, -2.0]], [2, 5, 9]).save(tmp_path / "m")
+
+
+def test_predict(tmp_path, ranked_model):
+    write(tmp_path, t="2 1:1\n9 2:1\n9 1:-1\n")
+    result = process(tmp_path, "predict", "t", "m", "o")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "Accuracy = 66.6667% (2/3)\n"
+    assert (tmp_path / "o").read_text() == "2\n5\n9\n"
+
+
+def test_predict_ranks(run, tmp_path, ranked_model):
+    write(tmp_path, t="5 1:1\n9 2:1\n9 1:-1\n7 1:1 2:1\n")
+    result = run("predict", "-k", "3", "t", "m", "o")
+    assert result.code == 0
+    assert result.out == ("Accuracy = 25% (1/4)\nTop-2 accuracy = 50% (2/4)\n"
+                          "Top-3 accuracy = 75% (3/4)\n")
+    assert (tmp_path / "o").read_text() == "2 5 9\n5 2 9\n9 5 2\n5 2 9\n"
+    facts = json.loads(run("predict", "-k", "3", "--json", "t", "m", "o").out)
+    assert facts["accuracy"] == 0.25 and facts["correct"] == 1 and facts["n_samples"] == 4
+    assert facts["topk_accuracy"] == {"2": 0.5, "3": 0.75}
+    quiet = run("predict", "-q", "t", "m", "o")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+
+
+def test_predict_k_above_the_classes(run, tmp_path, ranked_model):
+    write(tmp_path, t=TINY)
+    result = run("predict", "-k", "4", "t", "m", "o")
+    assert result.code == 2 and "k=4 must be a whole number from 1 to n_classes = 3" in result.err
+    assert names(tmp_path) == ["m", "t"]
+
+
+def test_predict_pads_and_ignores_columns(run, tmp_path):
+    rng = np.random.default_rng(0)
+    Model(rng.normal(size=(5, 3)), [1, 2, 3]).save(tmp_path / "m")
+    write(tmp_path, few="1 2:1\n", many="1 2:1 9:1\n", none="1 9:1\n", label="4\n")
+    for name in ("few", "many"):
+        assert run("predict", "-q", name, "m", f"{name}.out").code == 0
+    assert (tmp_path / "few.out").read_text() == (tmp_path / "many.out").read_text()
+    # No feature of the model: equal scores, the lowest class.
+    assert run("predict", "none", "m", "o").out == "Accuracy = 100% (1/1)\n"
+    assert run("predict", "label", "m", "o").out == "Accuracy = 0% (0/1)\n"
+    assert (tmp_path / "o").read_text() == "1\n"
+
+
+def test_predict_more_rows_than_a_block(run, tmp_path, ranked_model, monkeypatch):
+    monkeypatch.setattr(cli, "BLOCK", 4)
+    write(tmp_path, t="2 1:1\n5 2:1\n9 1:-1\n" * 3)
+    assert run("predict", "t", "m", "o").out == "Accuracy = 100% (9/9)\n"
+    assert (tmp_path / "o").read_text() == "2\n5\n9\n" * 3
+
+
+@pytest.mark.parametrize("labels, texts", [
+    (["ham", "spam"], ["ham", "spam"]), ([1.0, 2.5], ["1", "2.5"]),
+    ([-3, 10**12], ["-3", "1000000000000"]),
+    ([False, True], ["False", "True"]), (np.array(["é", "ü"], dtype=object), ["é", "ü"])])
+def test_predicted_labels_of_any_kind(run, tmp_path, labels, texts):
+    Model([[1.0, -1.0]], labels).save(tmp_path / "m.npz")
+    write(tmp_path, t=TINY)
+    assert run("predict", "-q", "t", "m.npz", "o").code == 0
+    assert (tmp_path / "o").read_text(encoding="utf-8").split() == texts
+
+
+def test_written_labels_read_as_labels(run, tmp_path):
+    write(tmp_path, t="1.5 1:1\n-2 1:-1\n")
+    assert run("train", "-q", "t", "m.npz").code == 0
+    assert run("predict", "t", "m.npz", "o").out == "Accuracy = 100% (2/2)\n"
+    assert (tmp_path / "o").read_text() == "1.5\n-2\n"
+
+
+def test_bad_model_names_its_line(run, tmp_path, ranked_model):
+    text = (tmp_path / "m").read_text()
+    write(tmp_path, t=TINY, bad=text.replace("MCSVM_CS", "FOO"), cut=text[:-4],
+          crlf=text.replace("\n", "\r\n"))
+    one_line_error(run("predict", "t", "bad", "o"), "bad, line 1: solver_type 'FOO'")
+    one_line_error(run("predict", "t", "cut", "o"), "cut, line 8: ")
+    write(tmp_path, **{"x.npz": "text"})
+    one_line_error(run("predict", "t", "x.npz", "o"), "x.npz: not a model file: not an .npz")
+    assert "o" not in names(tmp_path)
+    assert run("predict", "t", "crlf", "o").code == 0
+
+
+def test_whole_way_is_the_python_way(run, tmp_path):
+    """Train and predict by files give the labels and accuracy of Python."""
+    X, y = write_problem(tmp_path / "train", seed=1)
+    test_X, test_y = write_problem(tmp_path / "test", seed=2)
+    for model_file in ("m", "m.npz"):
+        assert run("train", "-q", "-B", "1", "train", model_file).code == 0
+        result = run("predict", "test", model_file, "o")
+        model = fastmc.train(X, y, bias=1.0)
+        correct = int((model.predict(test_X) == test_y).sum())
+        assert result.out == f"Accuracy = {100 * correct / 80:g}% ({correct}/80)\n"
+        assert (tmp_path / "o").read_text().split() == list(map(str, model.predict(test_X)))
+
+
+# info
+
+def test_info(run, tmp_path):
+    write(tmp_path, t=THREE)
+    options = ["--loss", "topk", "-k", "2", "-c", "2", "-B", "1"]
+    assert run("train", "-q", *options, "t", "m.npz").code == 0
+    model = fastmc.load_model(tmp_path / "m.npz")
+    result = run("info", "m.npz")
+    assert result.code == 0 and result.err == ""
+    assert result.out.splitlines() == [
+        "classes = 3: 1 2 3", "features = 3", "bias = 1", "loss = topk, rank weights 0.5, 0.5",
+        "C = 2", f"lam = {1 / 12:g}", "smoothing = 0", "solver = sdca", "samples = 6",
+        f"passes = {model.n_passes}", "status = converged",
+        f"primal = {model.certificate.primal:.9g}, dual = {model.certificate.dual:.9g}, "
+        f"relative gap = {model.certificate.relative_gap:.3g}",
+        "dual = kept, training can go on from it"]
+    facts = json.loads(run("info", "--json", "m.npz").out)
+    assert facts["classes"] == [1, 2, 3] and facts["C"] == 2.0
+    assert facts["gap"] == model.certificate.gap
+
+
+def test_info_of_text(run, tmp_path, ranked_model):
+    assert run("info", "m").out.splitlines() == [
+        "classes = 3: 2 5 9", "features = 2", "bias = none", "loss = unknown",
+        "certificate = none", "dual = none"]
+
+
+# Kinds of files that are read
+
+@pytest.mark.parametrize("data", [
+    "1 1:1 # a:b\n2 1:-1\n", "# head\n1 1:1\n2 1:-1\n", "1 1:1\r\n2 1:-1\r\n", "1 1:1\n2 1:-1\n\n",
+    "  1 1:1\t \n2\t1:-1  \n", "+1 1:1\n+2 1:-1\n", b"\xef\xbb\xbf1 1:1\n2 1:-1\n",
+    "1 1:1e0\n2 1:-1.0E+0"])
+def test_equal_data_give_equal_models(run, tmp_path, data):
+    write(tmp_path, t=data, tiny=TINY)
+    assert run("train", "-q", "t", "a").code == 0
+    assert run("train", "-q", "tiny", "b").code == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
