@@ -142,3 +142,11 @@ def test_kernels(run):
     steps = [line.split() for line in out.split("(c)")[1].splitlines()[2:]]
     assert [line[0] for line in steps] == ["maxhinge", "topk", "usunier", "wtopk", "wusunier"]
     assert all(float(cell) > 0 for line in steps for cell in line[1:])
+
+
+def test_stumps(run):
+    out = run("stumps.py", "--data", "made_sparse", "made_dense", "--repeats", "1")
+    rows = [line.split() for line in out.splitlines() if line.startswith("made_")]
+    assert [row[:3] for row in rows] == [["made_sparse", "csr", "7"], ["made_dense", "csr", "7"],
+                                         ["made_dense", "dense", "7"]]
+    assert all(float(cell) > 0 for row in rows for cell in row[4:])
