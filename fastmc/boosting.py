@@ -12,7 +12,7 @@ import numpy as np
 from fastmc._master import Master
 from fastmc._options import check_choice, check_count, check_range, make_generator
 from fastmc._problem import check_matrix, check_weights, encode_labels
-from fastmc.stumps import Stumps, stump_outputs
+from fastmc.stumps import Stumps, outputs as stump_outputs
 
 # How far the master's tolerance is tightened when the best learners are all old ones.
 TIGHTEN, TIGHTEST = 0.1, 1e-9
@@ -126,7 +126,7 @@ class MultiBoostClassifier:
     classes_ : ndarray
         Sorted labels.
     n_rounds_ : int
-        Rounds that added learners.
+        Rounds run.
     n_features_in_ : int
     learners_ : list of lists
         For each class its learners in order: (feature, threshold, polarity) for stumps.
@@ -296,7 +296,8 @@ class _Boosting:
         self.master = Master(label, self.n_classes, options.C, weight, options.engine)
         self.stumps = Stumps(X, options.engine) if options.weak_learner == "stump" else None
         self.learners = [[] for _ in range(self.n_classes)]
-        self.held = [set() for _ in range(self.n_classes)]
+        # Where a class has each of its stumps.
+        self.held = [{} for _ in range(self.n_classes)]
         self.stages, self.errors = [], []
         self.tol, self.solver_time, self.converged = options.tol, 0.0, False
         self.best_edge = np.inf
@@ -310,13 +311,14 @@ class _Boosting:
             if self.best_edge <= 1.0 + self.options.tol:
                 self.converged = True
                 break
-            new = {c: f for c, f in found.items() if f[1] > 1.0 + self.options.tol
-                   and (self.stumps is None or f[0] not in self.held[c])}
-            if new:
-                self.add_round(new)
-                progress.show(f"edge {self.best_edge:.3g}", time.perf_counter() - began)
-            elif not self.tighten():
-                break
+            useful = {c: f for c, f in found.items() if f[1] > 1.0 + self.options.tol}
+            all_old = all(f[0] in self.held[c] for c, f in useful.items())
+            if all_old and not self.options.stage_wise:
+                if not self.tighten():
+                    break
+                continue
+            self.one_round(useful)
+            progress.show(f"edge {self.best_edge:.3g}", time.perf_counter() - began)
         progress.close()
 
     def search(self):
@@ -341,15 +343,17 @@ class _Boosting:
             return {c: best for c in range(self.n_classes)}
         return found
 
-    def add_round(self, new):
-        added = []
-        for c, (learner, _, outputs) in new.items():
-            if outputs is None:
-                outputs = stump_outputs(self.X, *([v] for v in learner))[:, 0]
-                self.held[c].add(learner)
-            added.append(self.master.add(c, outputs))
-            self.learners[c].append(learner)
-        self.solve(np.array(added, dtype=np.intp))
+    def one_round(self, found):
+        """Add what is new, set its weights and correct the others; old learners are not added again."""
+        coordinates = []
+        for c, (learner, _, outputs) in found.items():
+            if learner not in self.held[c]:
+                if outputs is None:
+                    outputs = stump_outputs(self.X, *([v] for v in learner))[:, 0]
+                self.held[c][learner] = self.master.add(c, outputs)
+                self.learners[c].append(learner)
+            coordinates.append(self.held[c][learner])
+        self.solve(np.array(coordinates, dtype=np.intp))
         self.stages.append([w[:count].copy() for w, count in zip(self.master.w, self.master.count)])
         if self.validation is not None:
             self.errors.append(self.validation_error())
@@ -366,7 +370,7 @@ class _Boosting:
 
     def tighten(self):
         """The best learners are all old: their weights are not exact enough. False to give up."""
-        if self.options.stage_wise or self.tol <= TIGHTEST:
+        if self.tol <= TIGHTEST:
             return False
         self.tol *= TIGHTEN
         began = time.perf_counter()

@@ -1,0 +1,135 @@
+"""What the benchmarks share: one BLAS thread, the header, data sets, solvers driven by hand."""
+import os
+
+# Before NumPy is imported: BLAS reads these once.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import datetime
+import functools
+import importlib.metadata
+import pathlib
+import platform
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+import fastmc
+from fastmc._problem import Problem
+from fastmc._solvers import make_solver
+from fastmc.losses import make_spec
+
+RESULTS = pathlib.Path(__file__).resolve().parent / "results"
+# Rank weights of the experiments of Tajima et al., section 6.
+PAPER_RHO = [max(0, 6 - j) / 15 for j in range(1, 6)]
+# Loss as written in tables: arguments of make_spec and train.
+LOSSES = {
+    "maxhinge": {"loss": "maxhinge"},
+    "topk": {"loss": "topk", "k": 5},
+    "usunier": {"loss": "usunier", "k": 5},
+    "wtopk": {"loss": "wtopk", "rho": PAPER_RHO},
+    "wusunier": {"loss": "wusunier", "rho": PAPER_RHO},
+}
+PAPER_NAMES = {"fw": "LSFW", "stdfw": "StdFW", "pg": "PG"}
+# Share of non-zero cells from which on a set is held as a dense array.
+DENSE = 0.15
+
+
+def header():
+    """Lines that say what was run, where, when and with which versions."""
+    command = " ".join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])
+    packages = ["numpy", "scipy", "scikit-learn", "liblinear-official", "matplotlib"]
+    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    return [f"command: {command}",
+            f"machine: {processor()}, {os.cpu_count()} cores, {platform.system()}, load {load}",
+            f"date: {datetime.datetime.now():%Y-%m-%d %H:%M}",
+            f"versions: fastmc {fastmc.__version__}, Python {platform.python_version()}, {versions}"]
+
+
+def version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown processor"
+
+
+@dataclass
+class Data:
+    name: str
+    X: object
+    y: np.ndarray
+    X_test: object
+    y_test: np.ndarray
+
+    @functools.cached_property
+    def problem(self):
+        return Problem(self.X, self.y)
+
+
+def load(name):
+    """A data set of the folder FASTMC_DATA, scaled: counts by row, dense sets by feature."""
+    if "FASTMC_DATA" not in os.environ:
+        sys.exit("the environment variable FASTMC_DATA must name the folder of data sets")
+    folder = pathlib.Path(os.environ["FASTMC_DATA"])
+    X, y = fastmc.load_svmlight(folder / f"{name}.train.svm.bz2")
+    X_test, y_test = fastmc.load_svmlight(folder / f"{name}.test.svm.bz2")
+    width = max(X.shape[1], X_test.shape[1])
+    for part in (X, X_test):
+        part.resize(part.shape[0], width)
+    if name.endswith("_counts"):
+        X, X_test = unit_rows(X), unit_rows(X_test)
+    if X.nnz > DENSE * X.shape[0] * X.shape[1]:
+        X, X_test = X.toarray(), X_test.toarray()
+        largest = np.abs(X).max(axis=0)
+        largest[largest == 0] = 1.0
+        X, X_test = X / largest, X_test / largest
+    return Data(name, X, y, X_test, y_test)
+
+
+def unit_rows(X):
+    norms = np.sqrt(X.multiply(X).sum(axis=1))
+    return sp.csr_matrix(X.multiply(1.0 / np.maximum(np.asarray(norms).reshape(-1, 1), 1e-300)))
+
+
+def new_solver(problem, name, spec, lam, smoothing=0.0):
+    """A solver at A = 0 whose passes the caller makes: nothing but passes is in its time."""
+    return make_solver(name, problem, spec, lam, smoothing, "cython", None, "permutation", False)
+
+
+def spec_of(problem, loss):
+    return make_spec(n_classes=problem.n_classes, **LOSSES[loss])
+
+
+def pass_seconds(solver, rng):
+    """Make one pass (one iteration of the batch solvers); its seconds."""
+    return seconds(lambda: [None for _ in solver.sweep(rng)])
+
+
+def seconds(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def iteration_seconds(problem, loss, repeats, warm=10):
+    """{solver: seconds of each iteration} of LSFW, StdFW and PG, turn by turn, lam = 1/n."""
+    spec, rng = spec_of(problem, loss), np.random.default_rng(0)
+    solvers = {name: new_solver(problem, name, spec, 1.0 / problem.n_samples) for name in PAPER_NAMES}
+    times = {name: [] for name in solvers}
+    for _ in range(warm + repeats):
+        for name, solver in solvers.items():
+            times[name].append(pass_seconds(solver, rng))
+    # The first iterations, from W = 0, touch more memory for the first time than later ones.
+    return {name: times[name][warm:] for name in times}

@@ -1,0 +1,93 @@
+"""The inner loops: seconds of a pass against a SciPy product, of an iteration, of a block step.
+
+    FASTMC_DATA=folder python benchmarks/kernels.py [--repeats 9] [--data NAME ...]
+
+Whatever is compared alternates within the run; the least time counts.
+"""
+import argparse
+
+from _shared import (LOSSES, header, iteration_seconds, load, new_solver, pass_seconds, seconds,
+                     spec_of)
+
+import numpy as np
+
+from fastmc.losses import make_spec
+
+DATA = ["news20_bydate_tfidf", "sector_scale", "clinc150_tfidf"]
+
+
+def pass_against_product(problem, loss, repeats, warm=3):
+    """Least seconds of an sdca pass and of X @ W (float64) at C = 1, after a few passes."""
+    rng = np.random.default_rng(0)
+    solver = new_solver(problem, "sdca", spec_of(problem, loss), 1.0 / problem.n_samples)
+    for _ in range(warm):
+        pass_seconds(solver, rng)
+    passes, products = [], []
+    for _ in range(repeats):
+        passes.append(pass_seconds(solver, rng))
+        products.append(seconds(lambda: problem.X @ solver.weights))
+    return min(passes), min(products)
+
+
+def print_passes(problems, repeats):
+    print(f"\n(a) one sdca pass against one product X @ W, C = 1, least of {repeats}")
+    print(f"{'data':24}{'m':>5} {'loss':10}{'pass ms':>9}{'X @ W ms':>10}{'ratio':>7}")
+    for name, problem in problems.items():
+        for loss in LOSSES:
+            ours, product = pass_against_product(problem, loss, repeats)
+            print(f"{name:24}{problem.n_classes:5} {loss:10}{1e3 * ours:9.2f}{1e3 * product:10.2f}"
+                  f"{ours / product:7.2f}", flush=True)
+
+
+def print_iterations(problems, repeats):
+    print(f"\n(b) one iteration of LSFW and of StdFW, C = 1, {repeats} iterations each")
+    print(f"{'data':24}{'loss':10}{'LSFW ms':>9}{'StdFW ms':>10}{'ratio':>7}"
+          f"{'median LSFW':>13}{'StdFW':>8}{'ratio':>7}")
+    for name, problem in problems.items():
+        for loss in ("maxhinge", "wusunier"):
+            times = iteration_seconds(problem, loss, repeats)
+            print(f"{name:24}{loss:10}", end="")
+            for measure, widths in ((min, (9, 10)), (np.median, (13, 8))):
+                ours, standard = (1e3 * measure(times[solver]) for solver in ("fw", "stdfw"))
+                print(f"{ours:{widths[0]}.2f}{standard:{widths[1]}.2f}{ours / standard:7.2f}", end="")
+            print(flush=True)
+
+
+def step_nanoseconds(loss, m, repeats, numbers=2_000_000):
+    """Least ns of a block step of A = 0 with q = 1, from normal scores with the own class ahead."""
+    rng = np.random.default_rng(0)
+    rows = numbers // m
+    label = rng.integers(m, size=rows)
+    scores = rng.normal(size=(rows, m))
+    scores[np.arange(rows), label] += 1.0
+    targets = -scores - 1.0
+    targets[np.arange(rows), label] += 1.0
+    step = make_spec(n_classes=m, **LOSSES[loss]).make()
+    return 1e9 * min(seconds(lambda: step.project_rows(targets, label)) for _ in range(repeats)) / rows
+
+
+def print_steps(repeats):
+    sizes = (20, 150, 1000)
+    print(f"\n(c) one block step alone (project_rows on made-up scores), ns, least of {repeats}")
+    print(f"{'loss':10}" + "".join(f"{'m = ' + str(m):>10}" for m in sizes))
+    for loss in LOSSES:
+        times = [step_nanoseconds(loss, m, repeats) for m in sizes]
+        print(f"{loss:10}" + "".join(f"{time:10.0f}" for time in times), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--data", nargs="+", default=DATA, help="names of data sets")
+    parser.add_argument("--repeats", type=int, default=9)
+    options = parser.parse_args()
+    if options.repeats < 1:
+        parser.error("--repeats must be at least 1")
+    problems = {name: load(name).problem for name in options.data}
+    print(*header(), sep="\n")
+    print_passes(problems, options.repeats)
+    print_iterations(problems, 5 * options.repeats)
+    print_steps(options.repeats)
+
+
+if __name__ == "__main__":
+    main()
