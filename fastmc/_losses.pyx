@@ -186,7 +186,7 @@ cdef class Loss:
     cdef void pool(self, Py_ssize_t count, Py_ssize_t first_rank, double weight, double t,
                    double* value, double* cap, double* mean_rho) noexcept nogil:
         cdef Py_ssize_t j, b = 0, first
-        cdef double sum_z, sum_rho, block, mean_z, rho
+        cdef double sum_z, sum_rho, block, base, mean_z, rho
         cdef Py_ssize_t* start = self.start
         for j in range(count):
             sum_z, sum_rho, first = self.z[j], weight * self.rho[first_rank + j], j
@@ -200,11 +200,14 @@ cdef class Loss:
             b += 1
         start[b] = count
         for first in range(b):
-            mean_z = self.sum_z[first] / (start[first + 1] - start[first])
             rho = self.sum_rho[first] / (start[first + 1] - start[first])
+            base, sum_z = self.z[start[first]], 0.0
+            for j in range(start[first], start[first + 1]):
+                sum_z += self.z[j] - base
+            mean_z = sum_z / (start[first + 1] - start[first])
             for j in range(start[first], start[first + 1]):
                 value[j] = self.block[first]
-                cap[j] = (self.z[j] - mean_z) + t * rho
+                cap[j] = ((self.z[j] - base) - mean_z) + t * rho
                 mean_rho[j] = rho
 
     cdef double threshold(self, Py_ssize_t count, double own, Py_ssize_t* n_low_out,

@@ -147,11 +147,16 @@ class Loss:
             blocks.append((sum_z, sum_rho, start, value))
         value, cap, mean_rho = [], [], []
         ends = [block[2] for block in blocks[1:]] + [count]
-        for (sum_z, sum_rho, start, block_value), end in zip(blocks, ends):
-            mean_z, rho = sum_z / (end - start), sum_rho / (end - start)
+        for (_, sum_rho, start, block_value), end in zip(blocks, ends):
+            rho = sum_rho / (end - start)
+            # From the first entry on: large equal parts (tiny C) cancel before they are added up.
+            base, sum_z = self.z[start], 0.0
+            for j in range(start, end):
+                sum_z += self.z[j] - base
+            mean_z = sum_z / (end - start)
             for j in range(start, end):
                 value.append(block_value)
-                cap.append((self.z[j] - mean_z) + t * rho)
+                cap.append(((self.z[j] - base) - mean_z) + t * rho)
                 mean_rho.append(rho)
         return value, cap, mean_rho
 
