@@ -174,6 +174,19 @@ def test_degenerate_data(name, smoothing):
         assert_overlap(models)
 
 
+@pytest.mark.parametrize("C", [1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("solver", EXACT)
+def test_tiny_C_with_equal_costs(loss_options, solver, C):
+    # The targets of the exact step are of size 1/C; what classes of equal cost share is not.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), np.arange(60) % 10
+    cost = rng.choice([0.0, 1 / 3, 1 / 3, 1 / 3, 1.0], size=(60, 10))
+    cost[np.arange(60), y], cost[np.arange(60), (y + 1) % 10] = 0.0, 1.0
+    model = fastmc.train(X, y, solver=solver, cost=cost, C=C, tol=1e-7, **loss_options)
+    check(SimpleNamespace(X=X, y=y), model, loss_options, 1e-7, cost=cost)
+    assert model.certificate.gap >= -1e-14
+
+
 # ---------------------------------------------------------------- kernel and mirror
 
 def twins(problem, spec, lam, smoothing, dual=None, **options):
