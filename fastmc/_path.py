@@ -33,7 +33,7 @@ class RegularizationPath:
     Attributes
     ----------
     lams : ndarray, shape (n_breakpoints,)
-        Descending; the first is lambda_max. The solution of a breakpoint serves down to the next.
+        Descending; the first is lambda_max, at least lam_min. The solution of a breakpoint serves down to the next.
     C : ndarray
         1 / (lams n_samples).
     primal, dual, gap, relative_gap : ndarray
@@ -306,8 +306,10 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     spec = make_spec(name, problem.n_classes, k, rho, own_class)
     lam_min = 1.0 / (100.0 * problem.n_samples) if lam_min is None else float(lam_min)
     start = _Start(problem, spec, float(smoothing))
+    # The closed form may serve alone.
+    lambda_max = max(start.lambda_max(eps), lam_min)
     follower = _Follower(
-        make_solver(solver, problem, spec, start.lambda_max(eps), float(smoothing), engine,
+        make_solver(solver, problem, spec, lambda_max, float(smoothing), engine,
                     start.dual.copy(), **options),
         eps, rng, began, max_passes, max_time, validation, k if k > 1 else 5, verbose)
     points, status = follower.follow(lam_min)
