@@ -175,7 +175,7 @@ class MultiBoostClassifier(Ranker):
         ValueError
             Naming the argument and what is wrong with it.
         """
-        self._check()
+        self.check_params()
         rng = make_generator(self.random_state)
         X = check_matrix(X)
         if 0 in X.shape:
@@ -207,7 +207,8 @@ class MultiBoostClassifier(Ranker):
         self.converged_, self.solver_time_ = run.converged, run.solver_time
         self.objective_, self.lower_bound_, self.global_lower_bound_ = run.bounds()
 
-    def _check(self):
+    def check_params(self):
+        """ValueError, naming the parameter, if one has a value that it cannot have."""
         check_count("n_rounds", self.n_rounds, 1)
         _check_master(self.C, self.tol, self.max_sweeps)
         check_choice("master", self.master, ["fcd", "lbfgsb"])
@@ -363,6 +364,6 @@ def from_parts(parameters, attributes):
     if unknown:
         raise ValueError(f"unknown parameter {min(unknown)!r}")
     model = MultiBoostClassifier(**parameters)
-    model._check()
+    model.check_params()
     vars(model).update(attributes, _stages=None)
     return model

@@ -70,7 +70,7 @@ def columns_of(model, X):
 
 # The master problem
 
-@pytest.mark.parametrize("K, T, n", [(2, 5, 90), (3, 8, 61), (5, 6, 120), (10, 4, 200)])
+@pytest.mark.parametrize("K, T, n", [(2, 5, 90), (3, 6, 121), (5, 6, 120), (10, 4, 200)])
 @pytest.mark.parametrize("C", [3.0, 100.0, 1e4])
 def test_the_weights_are_the_optimum(K, T, n, C):
     H, y = draw_outputs(K, T, n)
