@@ -9,8 +9,8 @@ from fastmc._master import Master
 from fastmc._train import Progress
 from fastmc.stumps import Stumps, outputs as stump_outputs
 
-# How far the master's tolerance is tightened when the best learners are all old ones.
-TIGHTEN, TIGHTEST = 0.1, 1e-9
+# Steps of the master's tolerance, and how far it goes, when the best learners are all old ones.
+TIGHTEN, TIGHTEST = 0.1, 1e-5
 
 
 def outputs_of(X, learners):
@@ -121,6 +121,7 @@ class Boosting:
 
     def one_round(self, found):
         """Add what is new, set its weights and correct the others."""
+        self.tol = self.options.tol
         coordinates = [self.coordinate(c, learner, bits) for c, (learner, _, bits) in found.items()]
         sweeps = 1 if self.options.stage_wise else self.options.max_sweeps
         self.solve(sweeps, tuple(np.array(part, dtype=np.intp) for part in zip(*coordinates)))
@@ -149,7 +150,7 @@ class Boosting:
 
     def tighten(self):
         """The best learners are all old: their weights are not exact enough. False to give up."""
-        if self.tol <= TIGHTEST:
+        if self.tol <= TIGHTEST * self.options.tol:
             return False
         self.tol *= TIGHTEN
         self.solve(100 * self.options.max_sweeps)

@@ -22,14 +22,17 @@ class Master:
     n_classes : int
     C : float
     weight : ndarray of float64, shape (n_samples,)
-        omega_i; p = sum(omega) (n_classes - 1).
+        omega_i, scaled here to a mean of one; p = sum(omega) (n_classes - 1).
     engine : str
         "cython" or "reference".
     """
 
     def __init__(self, label, n_classes, C, weight, engine="cython"):
-        self.label, self.n_classes, self.weight = label, n_classes, weight
-        self.scale = C / (weight.sum() * (n_classes - 1))
+        self.label, self.n_classes = label, n_classes
+        # Only their ratios matter: with a mean of one they neither overflow nor vanish.
+        weight = weight / weight.max()
+        self.weight = weight * (len(weight) / weight.sum())
+        self.scale = C / (len(weight) * (n_classes - 1))
         self.sweep = _fcd.fcd_sweep if engine == "cython" else reference.fcd.fcd_sweep
         self.count = np.zeros(n_classes, dtype=np.intp)
         self.bits = np.zeros((n_classes, 0, -(-len(label) // 8)), dtype=np.uint8)

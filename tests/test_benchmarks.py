@@ -150,3 +150,28 @@ def test_stumps(run):
     assert [row[:3] for row in rows] == [["made_sparse", "csr", "7"], ["made_dense", "csr", "7"],
                                          ["made_dense", "dense", "7"]]
     assert all(float(cell) > 0 for row in rows for cell in row[4:])
+
+
+def test_multiboost(run, tmp_path):
+    out = run("multiboost.py", "solver", "--data", "made_dense", "--rounds", "6", "--check", "3")
+    row = next(line for line in out.splitlines() if line.startswith("made_dense")).split()
+    assert row[1:4] == ["140", "7", "6"] and int(row[4]) <= 7 * 6
+    seconds, above = [float(cell) for cell in row[5:7]], [float(cell) for cell in row[8:]]
+    assert min(seconds) >= 0 and all(0 <= value < 0.1 for value in above)
+    out = run("multiboost.py", "kernel", "--rows", "50", "--classes", "2", "3")
+    assert [line.split()[:2] for line in out.splitlines() if line.strip().startswith("50")][:2] == [
+        ["50", "2"], ["50", "3"]]
+    out = run("multiboost.py", "errors", "--data", "made_dense", "--rounds", "4", "--seeds", "2", "--own",
+              "--out", str(tmp_path))
+    table, curves = (read_table(tmp_path / f"multiboost_{name}.csv") for name in ("errors", "curves"))
+    assert [row["method"] for row in table] == ["class-wise", "stage-wise", "shared", "lbfgsb"] * 2
+    for row in table:
+        mine = [c for c in curves if (c["method"], c["seed"]) == (row["method"], row["seed"])]
+        # The last point of a curve is the error of the model.
+        assert float(mine[-1]["error"]) == pytest.approx(float(row["error"]), abs=1e-12)
+        assert [int(c["rounds"]) for c in mine] == list(range(1, len(mine) + 1))
+    assert "class-wise reaches the last error of shared" in out
+
+
+def read_table(path):
+    return list(csv.DictReader(line for line in path.read_text().splitlines() if line[0] != "#"))

@@ -455,6 +455,19 @@ def test_weights_are_copies():
     assert bits(scaled) == bits(one)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-20, 1e300])
+def test_the_size_of_the_weights_does_not_matter(size):
+    X, y = clusters(n=60)
+    weight = np.where(y == 2, 0.0, 1.0 + np.arange(60) % 3)  # nothing of one class
+    with np.errstate(all="raise", under="ignore"):
+        runs = [MultiBoostClassifier(n_rounds=10).fit(X, y, sample_weight=weight * s) for s in (1, size)]
+    assert runs[0].learners_ == runs[1].learners_
+    np.testing.assert_allclose(np.concatenate(runs[0].weights_), np.concatenate(runs[1].weights_),
+                               rtol=1e-8, atol=1e-12)
+    check_sound(runs[0], X)
+    assert not (runs[0].predict(X) == 2).any()
+
+
 @pytest.mark.parametrize("labels", [
     np.array([3, -1, 7, 0]), np.array([0.5, 1.5, -2.0, 9.0]), np.array(["a", "d", "bb", "c"]),
     np.array(["x", "y", "z", "w"], dtype=object), np.array([1, 2, 3, 4], dtype=np.uint8)])
