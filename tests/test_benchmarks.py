@@ -11,7 +11,7 @@ import pytest
 import fastmc
 
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[1] / "benchmarks"
-OURS = ["sdca", "bcfw", "fw", "stdfw", "pg", "sdca-certified"]
+OURS = ["sdca", "bcfw", "pairwise", "away", "fw", "stdfw", "pg", "sdca-certified"]
 
 
 @pytest.fixture(scope="module")
