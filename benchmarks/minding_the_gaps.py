@@ -15,9 +15,9 @@ import cProfile
 import itertools
 import pathlib
 import pstats
-import time
 
-from _shared import RESULTS, draw, header, load, new_figure, new_solver, save, spec_of, write_csv
+from _shared import (RESULTS, draw, header, load, new_figure, new_solver, now, pass_seconds, save,
+                     seconds, set_clock, spec_of, write_csv)
 
 import numpy as np
 
@@ -66,10 +66,10 @@ def trace(data, name, method, options):
     problem, lam = data.problem, 1.0 / (options.C * data.problem.n_samples)
     spec, rng = spec_of(problem, "maxhinge"), np.random.default_rng(options.seed)
     solver = new_solver(problem, method[0], spec, lam, **method[1])
-    rows, seconds, refreshes, marked = [], 0.0, 0, 0
+    rows, spent, refreshes, marked = [], 0.0, 0, 0
     for passes in range(1, options.passes + 1):
         refreshes += solver.refresh_due()
-        seconds += cpu_seconds(lambda: [None for _ in solver.sweep(rng)])
+        spent += pass_seconds(solver, rng)
         if passes < max(marked + 1, 1.05 * marked) and passes < options.passes:
             continue
         marked = passes
@@ -78,19 +78,13 @@ def trace(data, name, method, options):
         rows.append({"dataset": data.name, "C": options.C, "solver": name, "seed": options.seed,
                      "oracle_calls": calls, "cache_hits": solver.cache_hits, "passes": passes,
                      "effective_passes": calls / n_active,
-                     "core_effective_passes": calls / n_active - refreshes, "seconds": seconds,
+                     "core_effective_passes": calls / n_active - refreshes, "seconds": spent,
                      **found._asdict(), "gap_estimate": solver.gap_estimate(),
                      "gap_over_estimate": found.gap / solver.gap_estimate()})
         if found.relative_gap <= options.tol:
             break
     print(f"{data.name}, {name}: {passes} passes, relative gap {found.relative_gap:.2g}", flush=True)
     return rows
-
-
-def cpu_seconds(call):
-    start = time.process_time()
-    call()
-    return time.process_time() - start
 
 
 def first(rows, level):
@@ -288,8 +282,8 @@ def path(options):
             print(f"{name}: round {repeat + 1} of {options.repeats}", flush=True)
             for method, solve in path_methods(data, grid, options).items():
                 found = []
-                seconds = cpu_seconds(lambda: found.extend(solve()))
-                rows.append({"dataset": name, "solver": method, "repeat": repeat, "seconds": seconds,
+                spent = seconds(lambda: found.extend(solve()))
+                rows.append({"dataset": name, "solver": method, "repeat": repeat, "seconds": spent,
                              "solves": len(found), "passes": found[-1][1],
                              "worst_relative_gap": max(gap for _, _, gap in found)})
                 if repeat == 0:
@@ -330,14 +324,14 @@ def solve_grid(data, grid, eps, warm):
 
 def time_split(data, lam_min, options):
     """Rows: CPU seconds of the parts of one path."""
-    profile = cProfile.Profile(time.process_time)
-    total = cpu_seconds(lambda: profile.runcall(follow, data, lam_min, options.eps, _path.KAPPA))
+    profile = cProfile.Profile(now)
+    total = seconds(lambda: profile.runcall(follow, data, lam_min, options.eps, _path.KAPPA))
     stats = pstats.Stats(profile).stats
     rows = []
     for part, function in PARTS.items():
         code = function.__code__
-        _, calls, _, seconds, _ = stats[code.co_filename, code.co_firstlineno, code.co_name]
-        rows.append({"dataset": data.name, "part": part, "calls": calls, "seconds": seconds})
+        _, calls, _, spent, _ = stats[code.co_filename, code.co_firstlineno, code.co_name]
+        rows.append({"dataset": data.name, "part": part, "calls": calls, "seconds": spent})
     rest = total - sum(row["seconds"] for row in rows)
     rows.append({"dataset": data.name, "part": "rest", "calls": 1, "seconds": rest})
     return [{**row, "share": row["seconds"] / total} for row in rows]
@@ -352,10 +346,10 @@ def path_table(rows, options):
     groups = group(rows)
     for (dataset, method), mine in groups.items():
         warm = groups[dataset, "warm grid"]
-        row, seconds = mine[0], least(mine)
-        lines.append(f"{dataset:22}{method:12}{row['solves']:8}{row['passes']:8}{seconds:9.2f}"
+        row, spent = mine[0], least(mine)
+        lines.append(f"{dataset:22}{method:12}{row['solves']:8}{row['passes']:8}{spent:9.2f}"
                      f"{row['worst_relative_gap']:11.3g}{row['passes'] / warm[0]['passes']:15.2f}"
-                     f"{seconds / least(warm):16.2f}")
+                     f"{spent / least(warm):16.2f}")
     return lines
 
 
@@ -416,6 +410,7 @@ def parse():
 
 def main():
     options = parse()
+    set_clock("cpu")
     options.out.mkdir(parents=True, exist_ok=True)
     print(*header(), sep="\n", flush=True)
     options.function(options)

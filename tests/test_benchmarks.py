@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-OURS = ["sdca", "bcfw", "fw", "stdfw", "pg", "sdca-certified"]
+OURS = ["sdca", "bcfw", "pairwise", "away", "fw", "stdfw", "pg", "sdca-certified"]
 
 
 def tight(value):
