@@ -9,15 +9,14 @@ Tables (CSV under a commented header) and pictures go to benchmarks/results. Obj
 are computed here, from the weights and duals that a solver hands over, and never timed.
 """
 import argparse
-import csv
 import math
 import pathlib
 import re
 import warnings
 from dataclasses import dataclass
 
-from _shared import (LOSSES, PAPER_NAMES, RESULTS, add_clock_option, header, iteration_seconds, load,
-                     new_solver, now, pass_seconds, set_clock, spec_of)
+from _shared import (LOSSES, PAPER_NAMES, RESULTS, add_clock_option, draw, header, iteration_seconds,
+                     load, new_figure, new_solver, now, pass_seconds, save, set_clock, spec_of, write_csv)
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,8 +31,6 @@ FIGURE_COLUMNS = ("dataset", "smoothing", "solver", "iteration", "seconds", "pri
                   "objective_error")
 TABLE1_COLUMNS = ("dataset", "trial", "solver", "C", "k", "test_error")
 TABLE1_RANKS = (1, 3, 5, 10)
-# One for each adapter, so that pictures are readable without colour.
-STYLES = ["k-o", "k--s", "k-.^", "k:v", "k-D", "k--x", "k-.+", "k:*", "k-x", "k--P"]
 
 
 # ------------------------------------------------------------------ solvers, one adapter each
@@ -334,38 +331,6 @@ def table2(options):
         ratios = [measure(times["fw"]) / measure(times["stdfw"]) for measure in (min, np.median)]
         print(f"{dataset:24}" + "".join(f"{cell:>18}" for cell in cells)
               + f"   {ratios[0]:.2f} ({ratios[1]:.2f})", flush=True)
-
-
-# ------------------------------------------------------------------ output
-
-def write_csv(folder, name, columns, rows):
-    with open(folder / name, "w", newline="") as file:
-        file.writelines(f"# {line}\n" for line in header())
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def new_figure(n_rows, n_columns):
-    from matplotlib.figure import Figure
-    figure = Figure(figsize=(5 * n_columns, 3.2 * n_rows), layout="constrained")
-    return figure, figure.subplots(n_rows, n_columns, squeeze=False)
-
-
-def draw(axes, rows, unit, measure):
-    """One line for each solver on log scales; values that are absent or zero are left out."""
-    for style, solver in zip(STYLES, dict.fromkeys(row["solver"] for row in rows)):
-        points = sorted((row[unit], row[measure]) for row in rows
-                        if row["solver"] == solver and row[measure] > 0)
-        if points:
-            axes.loglog(*zip(*points), style, label=solver, markersize=4, linewidth=1, fillstyle="none")
-    axes.set_xlabel(unit)
-    axes.set_ylabel(measure.replace("_", " "))
-    axes.legend(fontsize="x-small")
-
-
-def save(figure, folder, name):
-    figure.savefig(folder / name, dpi=120)
 
 
 # ------------------------------------------------------------------ command line
