@@ -116,6 +116,8 @@ def plot_path(path_object, path=None):
     name_axes(grid, names, r"regularisation $\lambda$")
     for axes in grid:
         axes.legend(ncols=2, loc="upper right" if axes is grid[1] else "best")
+    if lams[0] / lams[-1] < 1.01:
+        grid[0].set_xlim(lams[-1] / 2, lams[0] * 2)  # a single point has no width of its own
     grid[0].set_xscale("log")
     grid[0].invert_xaxis()
     n_samples = 1.0 / (path_object.lams[0] * path_object.C[0])
