@@ -112,3 +112,16 @@ def read_results():
         words = ("dataset", "solver", "setting", "part")
         return [{key: value if key in words else float(value) for key, value in row.items()} for row in rows]
     return read
+
+
+@pytest.fixture(scope="session")
+def some_digits(digits):
+    """300 digits with sample weights, zeros among them, and costs of both shapes."""
+    X, y = digits
+    rng = np.random.default_rng(5)
+    rows = rng.permutation(len(y))[:300]
+    cost = np.abs(np.arange(10.0)[:, None] - np.arange(10)) / 3
+    costs = rng.integers(0, 4, size=(300, 10)) / 2.0
+    costs[np.arange(300), y[rows]] = 0.0
+    weight = rng.choice([0.0, 0.5, 1.0, 2.0], size=300)
+    return SimpleNamespace(X=X[rows], y=y[rows], weight=weight, cost=cost, costs=costs)

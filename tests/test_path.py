@@ -1,7 +1,6 @@
 """The regularization path: every lambda certified, in closed form between breakpoints."""
 import csv
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,19 +19,6 @@ SOLVERS = {
     "away": {"solver": "away", "sampling": "uniform"},
 }
 SLOW = {"bcfw": {"solver": "bcfw", "cache_size": 3}, "fw": {"solver": "fw"}}
-
-
-@pytest.fixture(scope="module")
-def some_digits(digits):
-    """300 digits with sample weights, zeros among them, and costs of both shapes."""
-    X, y = digits
-    rng = np.random.default_rng(6)
-    rows = rng.permutation(len(y))[:300]
-    cost = np.abs(np.arange(10.0)[:, None] - np.arange(10)) / 3
-    costs = rng.integers(0, 4, size=(300, 10)) / 2.0
-    costs[np.arange(300), y[rows]] = 0.0
-    weight = rng.choice([0.0, 0.5, 1.0, 2.0], size=300)
-    return SimpleNamespace(X=X[rows], y=y[rows], weight=weight, cost=cost, costs=costs)
 
 
 def spec_of(loss, n_classes, **options):
