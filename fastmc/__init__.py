@@ -5,11 +5,11 @@
 >>> model.certificate.relative_gap                        # doctest: +SKIP
 """
 from fastmc._certificate import Certificate
-from fastmc._model import Model, load_model
+from fastmc._model import Model, ModelError, load_model
 from fastmc._path import RegularizationPath, path
 from fastmc._train import ConvergenceWarning, train
 from fastmc.svmlight import SvmlightError, dump_svmlight, load_svmlight
 
 __version__ = "0.1.0"
-__all__ = ["Certificate", "ConvergenceWarning", "Model", "RegularizationPath", "SvmlightError", "dump_svmlight", "load_model",
-           "load_svmlight", "path", "train"]
+__all__ = ["Certificate", "ConvergenceWarning", "Model", "ModelError", "RegularizationPath",
+           "SvmlightError", "dump_svmlight", "load_model", "load_svmlight", "path", "train"]

@@ -48,8 +48,9 @@ cdef class ActiveSet:
         for i in rows:
             corner = dual[i] / weight[i]
             atom = self.put(i, &corner[0], corner.shape[0], y[i])
-            self.set_weight(i, atom, 1.0)
+            # In this order: a row that underflows to nothing is the zero corner.
             self.zero_weight[i] = 0.0
+            self.set_weight(i, atom, 1.0)
 
     def shrink_weights(self, factor):
         cdef Py_ssize_t i
@@ -166,7 +167,12 @@ cdef class ActiveSet:
             while atom != ZERO:
                 total += self.reals[atom, WEIGHT]
                 atom = self.numbers[atom, AFTER]
-            self.scale(i, 1.0 / total)
+            # By division: a corner that is left alone gets exactly one.
+            self.zero_weight[i] /= total
+            atom = self.head[i]
+            while atom != ZERO:
+                self.reals[atom, WEIGHT] /= total
+                atom = self.numbers[atom, AFTER]
         while self.count[i] > self.cache_size:
             oldest = ZERO
             atom = self.head[i]

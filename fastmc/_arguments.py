@@ -4,6 +4,7 @@ import math
 import re
 
 from fastmc._options import SAMPLINGS, SOLVERS
+from fastmc._path import NO_FOLLOWERS
 from fastmc.losses import LOSSES
 
 
@@ -11,13 +12,16 @@ class UsageError(Exception):
     """Something wrong on the command line: exit 2."""
 
 
-def make_parser(command, words, description):
+def make_parser(command, words, description, quiet=True):
     parser = argparse.ArgumentParser(
         prog=f"python -m fastmc {command}", usage=f"python -m fastmc {command} [options] {words}",
         description=description, allow_abbrev=False,
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=20, width=80))
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=21, width=80))
     parser.add_argument("--json", action="store_true",
                         help="print one JSON object instead of text")
+    if quiet:
+        parser.add_argument("-q", dest="quiet", action="store_true",
+                            help="print warnings and errors only")
     return parser
 
 
@@ -31,35 +35,70 @@ def train_parser():
     add("-c", dest="C", type=float, metavar="C", help="weight of the loss (default 1)")
     add("--lam", type=float, metavar="L", help="weight of the regulariser, 1/(C n), instead of -c")
     add("-e", dest="tol", type=float, default=1e-3, metavar="TOL",
-        help="stop at this relative duality gap (default 0.001); 0 uses all passes")
+        help="relative duality gap to stop at (0.001); 0: use all passes")
+    add("-v", dest="folds", type=int, metavar="N", help="N-fold cross-validation, writes no model")
+    add("-m", dest="n_threads", type=int, default=1, metavar="N", help="threads (1)")
+    add("-C", dest="find_C", action="store_true", help=argparse.SUPPRESS)
+    add_problem_options(add)
+    add_solver_options(add, list(SOLVERS), "passes")
+    add("--averaging", action="store_true", help="bcfw, pairwise, away: also try the average W")
+    add("--trace", metavar="FILE.csv", help="write a certificate per pass to a table")
+    add("--plot", metavar="FILE.png", help="draw a certificate per pass (needs matplotlib)")
+    return parser
+
+
+def path_parser():
+    parser = make_parser("path", "training_file output_file",
+                         "Follow the solutions from the largest lambda = 1/(C n) that matters down "
+                         "to --lam-min. The output file is a table, a line per breakpoint.")
+    add = parser.add_argument
+    for name in ("training_file", "output_file"):
+        add(name, help=argparse.SUPPRESS)
+    add("--eps", type=float, default=0.1, metavar="E",
+        help="relative duality gap kept at every lambda (default 0.1)")
+    add("-c", dest="C", type=float, metavar="C", help="the largest C (default 100)")
+    add("--lam-min", type=float, metavar="L", help="the smallest lambda, instead of -c")
+    add_problem_options(add)
+    followers = [solver for solver in SOLVERS if solver not in NO_FOLLOWERS]
+    add_solver_options(add, followers, "passes for each breakpoint")
+    add("--validation", metavar="FILE", help="data to record top-1 and top-k errors of")
+    add("--plot", metavar="FILE.png", help="draw the path (needs matplotlib)")
+    return parser
+
+
+def add_problem_options(add):
+    """What is minimised."""
     add("-B", dest="bias", type=float, default=-1.0, metavar="BIAS",
         help="value of a constant feature; -1 for none (default)")
     add("-wi", metavar="W", help="weight of class i, as in -w1 2 -w-1 0.5")
-    add("-v", dest="folds", type=int, metavar="N", help="N-fold cross-validation, writes no model")
-    add("-m", dest="n_threads", type=int, default=1, metavar="N", help="threads (1)")
-    add("-q", dest="quiet", action="store_true", help="print warnings and errors only")
-    add("-C", dest="find_C", action="store_true", help=argparse.SUPPRESS)
     add("--loss", default="maxhinge", metavar="NAME",
         help=f"{', '.join(LOSSES)} (default maxhinge)")
     add("-k", type=int, default=1, metavar="K", help="ranks of topk and usunier (default 1)")
     add("--rho", type=rank_weights, metavar="R,R,...",
         help="falling rank weights of wtopk and wusunier, as in 5,4,3,2,1")
-    add("--cost", metavar="FILE",
-        help="cost matrix: a row of numbers for each true class, classes sorted")
+    add("--cost", metavar="FILE", help="cost matrix: a row per true class, classes sorted")
     add("--no-own-class", action="store_true",
         help="topk and wtopk: the own class takes none of the ranks")
     add("--smoothing", type=float, default=0.0, metavar="G", help="Moreau smoothing (default 0)")
-    add("--solver", default="auto", metavar="NAME", help=f"{', '.join(SOLVERS)} (default sdca)")
+
+
+def add_solver_options(add, solvers, budget):
+    """How it is minimised; `budget` is what --max-passes bounds."""
+    add("--solver", default="auto", metavar="NAME", help=f"{', '.join(solvers)} (default sdca)")
     add("--sampling", default="permutation", metavar="NAME",
-        help=f"order of the samples: {', '.join(SAMPLINGS)} (default permutation)")
+        help=f"{', '.join(SAMPLINGS)} (default permutation)")
+    add("--gap-refresh", type=int, default=10, metavar="N",
+        help="passes between full gap passes: gap sampling, cache (10)")
+    add("--cache-size", type=int, default=0, metavar="N",
+        help="bcfw, pairwise, away: corners kept per sample (0)")
+    add("--cache-f", type=float, default=0.25, metavar="F",
+        help="a kept corner must have F times its sample's gap (0.25)")
+    add("--cache-nu", type=float, default=0.01, metavar="NU",
+        help="... and NU times the mean gap (0.01)")
     add("--max-passes", type=int, default=1000, metavar="N",
-        help="budget in passes (default 1000)")
+        help=f"budget in {budget} (default 1000)")
     add("--max-time", type=float, metavar="SEC", help="budget in seconds (default none)")
-    add("--seed", type=int, default=0, metavar="N",
-        help="of the order and of the folds (default 0)")
-    add("--trace", metavar="FILE.csv", help="write a certificate per pass to a table")
-    add("--plot", metavar="FILE.png", help="draw a certificate per pass (needs matplotlib)")
-    return parser
+    add("--seed", type=int, default=0, metavar="N", help="of all that is random (default 0)")
 
 
 def predict_parser():
@@ -72,12 +111,11 @@ def predict_parser():
     add("-k", type=int, default=1, metavar="K",
         help="write the K best labels, best first (default 1)")
     add("-b", dest="probabilities", type=int, default=0, metavar="B", help=argparse.SUPPRESS)
-    add("-q", dest="quiet", action="store_true", help="print warnings and errors only")
     return parser
 
 
 def info_parser():
-    parser = make_parser("info", "model_file", "Tell what a model file holds.")
+    parser = make_parser("info", "model_file", "Tell what a model file holds.", quiet=False)
     parser.add_argument("model_file", help=argparse.SUPPRESS)
     return parser
 

@@ -69,16 +69,21 @@ def block_gaps(problem, spec, weights, dual, smoothing=0.0):
 
     g_i = omega_i Phi_m(s_i) + <s_i + c_i, alpha_i> + gamma_i/2 ||alpha_i||^2.
     """
-    gaps = np.empty(problem.n_samples)
+    return losses_and_gaps(problem, spec, weights, dual, smoothing)[1]
+
+
+def losses_and_gaps(problem, spec, weights, dual, smoothing=0.0):
+    """omega_i Phi_m(s_i) and g_i of each sample, from one product X W."""
+    losses, gaps = np.empty((2, problem.n_samples))
     for rows in row_blocks(problem):
         augmented = problem.scores(weights, rows) + problem.costs(rows)
         weight, alpha = problem.weight[rows], dual[rows]
-        gaps[rows] = weight * loss_values(spec, augmented, problem.label[rows], smoothing)
-        gaps[rows] += np.einsum("ij,ij->i", augmented, alpha)
+        losses[rows] = weight * loss_values(spec, augmented, problem.label[rows], smoothing)
+        gaps[rows] = losses[rows] + np.einsum("ij,ij->i", augmented, alpha)
         if smoothing > 0.0:
             squares = np.einsum("ij,ij->i", alpha, alpha)
             gaps[rows] += 0.5 * smoothing * squares / np.where(weight > 0, weight, np.inf)
-    return gaps
+    return losses, gaps
 
 
 def loss_values(spec, augmented, label, smoothing=0.0):

@@ -1,6 +1,5 @@
 """The trace of a training run: one row per certificate."""
 import csv
-import os
 from collections.abc import Mapping
 
 import numpy as np
@@ -49,32 +48,19 @@ class History(Mapping):
             writer.writerows([repr(v) if isinstance(v, float) else v for v in row]
                              for row in self._rows)
 
-    def plot(self, path=None):
+    def plot(self, path=None, others=None):
         """Gap and objectives against passes and seconds, on log scales (needs matplotlib).
 
         Parameters
         ----------
         path : str or None
-            Write a picture there; None returns the figure alone.
+            Write a picture there, in the format of its extension; None returns the figure alone.
+        others : mapping from label to History, or None
+            Runs to draw in the same picture; this one is labelled "this run".
 
         Returns
         -------
         matplotlib.figure.Figure
         """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ImportError("plotting needs matplotlib: pip install 'fastmc[plot]'") from None
-        figure = Figure(figsize=(9, 6), layout="constrained")
-        for (top, bottom), unit in zip(figure.subplots(2, 2).T, ("passes", "seconds")):
-            top.plot(self[unit], self["gap"], "k-o", label="duality gap", markersize=3)
-            bottom.plot(self[unit], self["primal"], "k-", label="primal")
-            bottom.plot(self[unit], self["dual"], "k--", label="dual")
-            for axes in (top, bottom):
-                axes.set_xlabel(unit)
-                axes.set_yscale("log" if (np.array(axes.lines[-1].get_ydata()) > 0).all() else "linear")
-                axes.legend()
-        if path is not None:
-            with replacing(path, "wb") as file:
-                figure.savefig(file, format=os.path.splitext(str(path))[1][1:] or "png")
-        return figure
+        from fastmc._plot import plot_histories
+        return plot_histories({"this run": self, **(others or {})}, path)

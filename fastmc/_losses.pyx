@@ -189,12 +189,13 @@ cdef class Loss:
         cdef double sum_z, sum_rho, block, mean_z, rho
         cdef Py_ssize_t* start = self.start
         for j in range(count):
-            sum_z, sum_rho, first = self.z[j], weight * self.rho[first_rank + j], j
-            block = sum_z - t * sum_rho
+            sum_z, sum_rho, first = 0.0, weight * self.rho[first_rank + j], j
+            block = self.z[j] - t * sum_rho
             while b > 0 and self.block[b - 1] < block:
                 b -= 1
-                sum_z, sum_rho, first = self.sum_z[b] + sum_z, self.sum_rho[b] + sum_rho, start[b]
-                block = (sum_z - t * sum_rho) / (j + 1 - first)
+                sum_z = self.sum_z[b] + (sum_z + (j + 1 - first) * (self.z[first] - self.z[start[b]]))
+                sum_rho, first = self.sum_rho[b] + sum_rho, start[b]
+                block = self.z[first] + (sum_z - t * sum_rho) / (j + 1 - first)
             self.sum_z[b], self.sum_rho[b] = sum_z, sum_rho
             start[b], self.block[b] = first, block
             b += 1
@@ -204,7 +205,7 @@ cdef class Loss:
             rho = self.sum_rho[first] / (start[first + 1] - start[first])
             for j in range(start[first], start[first + 1]):
                 value[j] = self.block[first]
-                cap[j] = (self.z[j] - mean_z) + t * rho
+                cap[j] = (self.z[j] - self.z[start[first]] - mean_z) + t * rho
                 mean_rho[j] = rho
 
     cdef double threshold(self, Py_ssize_t count, double own, Py_ssize_t* n_low_out,
@@ -240,7 +241,7 @@ cdef class Loss:
             if j < n_low:
                 beta = self.low_cap[j]
             elif j < n_high:
-                beta = self.z[j] - u
+                beta = min(max(self.z[j] - u, self.high_cap[j]), self.low_cap[j])
             else:
                 beta = self.high_cap[j]
             if beta > 0.0:
@@ -319,6 +320,8 @@ cdef class TopKLoss(Loss):
                 return
             for tries in range(200):
                 step = t - f / slope if slope < 0.0 else -1.0
+                if fabs(step - t) <= 1e-15 * t:
+                    break
                 if not t_low < step < t_high:
                     step = 0.5 * (t_low + t_high)
                 moved = fabs(step - t)

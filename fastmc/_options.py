@@ -1,6 +1,7 @@
 """Checks of the arguments that need no data. Each error names the argument and its value."""
 import math
 import numbers
+import sys
 
 import numpy as np
 
@@ -23,9 +24,14 @@ def check_count(argument, value, least):
 
 
 def check_range(argument, value, low, high=math.inf, bound="above"):
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    inside = real and math.isfinite(value) and value <= high and (
-        value >= low if bound == "at least" else value > low)
+    number = math.nan
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # an int above all floats
+            number = math.inf
+    inside = math.isfinite(number) and number <= high and (
+        number >= low if bound == "at least" else number > low)
     if not inside:
         limit = f"{bound} {low:g}" + (f" and at most {high:g}" if math.isfinite(high) else "")
         raise ValueError(f"{argument}={value!r} must be a finite number {limit}")
@@ -68,7 +74,7 @@ def check_solver(solver, sampling="permutation", averaging=False, gap_refresh=10
     if SOLVERS[solver] is not BlockSolver:
         return solver, {}
     return solver, {"sampling": sampling, "averaging": bool(averaging), "gap_refresh": gap_refresh,
-                    "cache_size": cache_size, "cache_f": cache_f, "cache_nu": cache_nu}
+                    "cache_size": min(cache_size, sys.maxsize), "cache_f": cache_f, "cache_nu": cache_nu}
 
 
 def check_budgets(tol, max_passes, max_time):

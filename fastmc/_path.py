@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from fastmc._certificate import (block_gaps, combine, loss_values, row_blocks, squared_norm)
+from fastmc._certificate import combine, loss_values, losses_and_gaps, row_blocks, squared_norm
 from fastmc._files import replacing
 from fastmc._model import Model
 from fastmc._options import (C_RANGE, check_budgets, check_engine, check_range, check_solver,
@@ -19,8 +19,12 @@ from fastmc.losses import check_loss, make_spec
 # Each breakpoint is solved to this part of eps; the rest is what W lasts for. Close to 1 means
 # many cheap breakpoints, small means few dear ones.
 KAPPA = 0.8
-# Cost multiplier that makes a projection the mean corner: it only has to be large.
+# The largest cost of a sample when a projection is to give the mean corner: it has to be large.
 SHARP = 1e9
+# Solvers with fixed steps, which forget where they start.
+NO_FOLLOWERS = ("stdfw", "pg")
+# Rounding hides smaller relative gaps.
+EPS_MIN = 1e-12
 
 
 class RegularizationPath:
@@ -29,7 +33,7 @@ class RegularizationPath:
     Attributes
     ----------
     lams : ndarray, shape (n_breakpoints,)
-        Descending; the first is lambda_max. The solution of a breakpoint serves down to the next.
+        Descending; the first is lambda_max, at least lam_min. The solution of a breakpoint serves down to the next.
     C : ndarray
         1 / (lams n_samples).
     primal, dual, gap, relative_gap : ndarray
@@ -63,16 +67,16 @@ class RegularizationPath:
         return len(self._points)
 
     def _point(self, lam):
+        """The breakpoint that serves lambda; None above the first."""
         check_range("lam", lam, 0.0)
         if lam < self.lam_min:
             raise ValueError(f"lam={lam:g} is below lam_min={self.lam_min:g}, where the path ends")
-        return self._points[int(np.flatnonzero(self.lams >= lam)[-1])]
+        above = np.flatnonzero(self.lams >= lam)
+        return self._points[above[-1]] if len(above) else None
 
     def certificate_at(self, lam):
         """Certificate at any lambda >= lam_min, in closed form between breakpoints."""
-        if lam > self.lams[0]:
-            return self._start.certificate_at(lam)
-        return self._point(lam).certificate_at(lam)
+        return (self._point(lam) or self._start).certificate_at(lam)
 
     def model_at(self, lam):
         """The Model for any lambda >= lam_min.
@@ -82,18 +86,32 @@ class RegularizationPath:
         ValueError
             If lam is below lam_min or not a positive number.
         """
-        problem = self._problem
-        if lam > self.lams[0]:
-            check_range("lam", lam, 0.0)
+        problem, point = self._problem, self._point(lam)
+        if point is None:
             dual, weights = self._start.dual, self._start.direction / lam
         else:
-            point = self._point(lam)
-            dual, weights = point.dual * (lam / point.lam), problem.weights_of(point.dual.toarray(), point.lam)
+            dual = point.dual * (lam / point.lam)
+            weights = problem.weights_of(point.dual.toarray(), point.lam)
         return Model(weights, problem.classes, spec=self._spec, bias=problem.bias,
                      C=1.0 / (lam * problem.n_samples), lam=float(lam), smoothing=self._smoothing,
                      n_samples=problem.n_samples, solver="path", status="converged",
                      certificate=self.certificate_at(lam), dual=sp.csr_array(dual),
                      sample_weight=problem.weight)
+
+    def served(self, between=0):
+        """Lambdas where the certified gap is largest, descending; `between` more in each stretch.
+
+        W is constant along a stretch and the relative gap along it is largest at one of its ends.
+        Above lambda_max it only falls.
+        """
+        lams = [np.array([max(np.nextafter(self.lams[0], np.inf), self.lam_min)])]
+        for start, end in zip(self.lams, [*self.lams[1:], self.lam_min]):
+            if end < start:
+                stretch = np.geomspace(start, end, between + 2)
+                # The lower end belongs to the next stretch, the number above it to this one.
+                stretch[0], stretch[-1] = start, np.nextafter(end, start)
+                lams.append(stretch)
+        return np.concatenate(lams)
 
     def columns(self):
         """Mapping from column name to array: one entry per breakpoint."""
@@ -119,7 +137,7 @@ class RegularizationPath:
         Parameters
         ----------
         path : str or None
-            Write a picture there; None returns the figure alone.
+            Write a picture there, in the format of its extension; None returns the figure alone.
 
         Returns
         -------
@@ -134,11 +152,17 @@ class _Start:
 
     def __init__(self, problem, spec, smoothing):
         self.problem, self.spec, self.smoothing = problem, spec, smoothing
-        sharp = 1.0 / smoothing if smoothing > 0 else SHARP
         loss = spec.make()
         self.dual = np.zeros((problem.n_samples, problem.n_classes))
         for rows in row_blocks(problem):
-            unit = loss.project_rows(-sharp * problem.costs(rows), problem.label[rows])
+            costs = problem.costs(rows)
+            if smoothing > 0:
+                costs = costs / smoothing
+            else:
+                # Without curvature only the ratios of the costs matter.
+                largest = costs.max(axis=1, keepdims=True)
+                costs = SHARP * (costs / np.where(largest > 0, largest, 1.0))
+            unit = loss.project_rows(-costs, problem.label[rows])
             self.dual[rows] = problem.weight[rows][:, None] * unit
         self.direction = problem.weights_of(self.dual, 1.0)
         self.norm = squared_norm(self.direction)
@@ -167,7 +191,8 @@ class _Start:
         while low > 1e-300 and self.certificate_at(low).relative_gap <= eps:
             low /= 4.0
         while high / low > 1.01:
-            middle = (high * low) ** 0.5
+            # The product of both could overflow.
+            middle = low * (high / low) ** 0.5
             if self.certificate_at(middle).relative_gap <= eps:
                 high = middle
             else:
@@ -178,8 +203,8 @@ class _Start:
 class _Point:
     """A breakpoint: A at its lambda, and what the gap below it is made of.
 
-    With risk L, regularizer R = lambda/2 ||W||^2 and Q = mean gamma_i/2 ||alpha_i||^2, keeping W and
-    scaling A by rho = lambda'/lambda gives gap' = rho gap + (1 - rho) L - rho (1 - rho) Q and
+    With risk L, regularizer R = lambda/2 ||W||^2 and Q = mean gamma_i/2 ||alpha_i||^2, keeping W
+    and scaling A by rho = lambda'/lambda gives gap' = rho gap + (1 - rho) L - rho (1 - rho) Q and
     P' = rho R + L.
     """
 
@@ -187,9 +212,9 @@ class _Point:
         problem = solver.problem
         self.lam = solver.lam
         self.regularizer = 0.5 * solver.lam * squared_norm(solver.weights)
-        self.risk = mean_risk(problem, solver.spec, solver.weights, solver.smoothing)
-        gaps = block_gaps(problem, solver.spec, solver.weights, solver.dual, solver.smoothing)
-        self.gap = float(gaps.mean())
+        losses, gaps = losses_and_gaps(problem, solver.spec, solver.weights, solver.dual,
+                                       solver.smoothing)
+        self.risk, self.gap = float(losses.mean()), float(gaps.mean())
         self.curvature = 0.0
         if solver.smoothing > 0:
             weight = np.where(problem.weight > 0, problem.weight, np.inf)
@@ -204,9 +229,12 @@ class _Point:
         return combine(primal, primal - gap)
 
     def lasts_until(self, eps):
-        """The lambda down to which this W is certified to eps; leaving Q out errs on the safe side."""
+        """The lambda down to which this W is certified to eps; leaving Q out is safe."""
+        if self.risk <= 0.0:
+            # Nothing to gain from a larger W.
+            return 0.0
         rho = (1.0 - eps) * self.risk / (self.risk - self.gap + eps * self.regularizer)
-        return self.lam * rho
+        return self.lam * min(rho, 1.0)
 
 
 def mean_risk(problem, spec, weights, smoothing):
@@ -234,7 +262,7 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     X, y, loss, k, own_class, rho, cost, smoothing, bias, class_weight, sample_weight
         As in `train`.
     eps : float
-        0 < eps < 1: bound of the relative gap (primal - dual) / primal at every lambda.
+        1e-12 <= eps < 1: bound of the relative gap (primal - dual) / primal at every lambda.
     lam_min : float or None
         Where the path ends; None means 1 / (100 n_samples), that is C = 100.
     solver, sampling, gap_refresh, cache_size, cache_f, cache_nu
@@ -267,13 +295,10 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     name = check_loss(loss, k, rho, own_class)
     if name == "structured" and cost is None:
         raise ValueError("loss='structured' needs cost")
-    check_range("eps", eps, 0.0, 1.0 - 1e-9)
     check_range("smoothing", smoothing, 0.0, C_RANGE[1], "at least")
-    if lam_min is not None:
-        check_range("lam_min", lam_min, 0.0)
-    solver, options = check_solver(solver, sampling, False, gap_refresh, cache_size, cache_f, cache_nu)
-    if solver in ("stdfw", "pg"):
-        raise ValueError(f"solver={solver!r} cannot follow a path: its steps forget the start")
+    check_path(eps, lam_min, solver)
+    solver, options = check_solver(solver, sampling, False, gap_refresh, cache_size, cache_f,
+                                   cache_nu)
     check_budgets(0.0, max_passes, max_time)
     check_engine(1, "auto", engine)
     rng = make_generator(random_state)
@@ -281,17 +306,28 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     spec = make_spec(name, problem.n_classes, k, rho, own_class)
     lam_min = 1.0 / (100.0 * problem.n_samples) if lam_min is None else float(lam_min)
     start = _Start(problem, spec, float(smoothing))
+    # The closed form may serve alone.
+    lambda_max = max(start.lambda_max(eps), lam_min)
     follower = _Follower(
-        make_solver(solver, problem, spec, start.lambda_max(eps), float(smoothing), engine,
+        make_solver(solver, problem, spec, lambda_max, float(smoothing), engine,
                     start.dual.copy(), **options),
         eps, rng, began, max_passes, max_time, validation, k if k > 1 else 5, verbose)
     points, status = follower.follow(lam_min)
     if status != "converged":
-        lam_min = points[-1].lasts_until(eps) if points else start.lambda_max(eps)
+        lam_min = min(points[-1].lam, points[-1].lasts_until(eps))
         warnings.warn(f"the path ended early ({status}) at lam={lam_min:g}; raise max_passes or "
                       "max_time", ConvergenceWarning, stacklevel=2)
     return RegularizationPath(problem, spec, float(smoothing), eps, start, points, lam_min, status,
                               follower.k)
+
+
+def check_path(eps, lam_min, solver):
+    """Check what only a path has, and that its solver can follow one."""
+    check_range("eps", eps, EPS_MIN, 1.0 - 1e-9, "at least")
+    if lam_min is not None:
+        check_range("lam_min", lam_min, 0.0)
+    if solver in NO_FOLLOWERS:
+        raise ValueError(f"solver={solver!r} cannot follow a path: its steps forget the start")
 
 
 class _Follower:
@@ -306,6 +342,8 @@ class _Follower:
 
     def follow(self, lam_min):
         points, status = [], "converged"
+        # The closed form serves alone if a budget ends the first solve.
+        first = self.finish(_Point(self.solver))
         point = self.solve()
         while point is not None:
             points.append(self.finish(point))
@@ -318,7 +356,7 @@ class _Follower:
         if point is None:
             late = self.max_time is not None and time.perf_counter() - self.began > self.max_time
             status = "time_limit" if late else "max_passes"
-        return points, status
+        return points or [first], status
 
     def solve(self):
         """The point at the solver's lambda once its gap is small enough; None on a budget."""

@@ -100,15 +100,7 @@ class Problem:
                 f"samples) need {need / 2**30:.1f} GiB, this machine has {have / 2**30:.1f} GiB")
 
     def _sample_weights(self, sample_weight, class_weight):
-        if sample_weight is None:
-            weight = np.ones(self.n_samples)
-        else:
-            weight = check_numbers(sample_weight, "sample_weight").copy()
-            if weight.shape != (self.n_samples,):
-                raise ValueError(f"sample_weight has shape {weight.shape}, expected ({self.n_samples},)")
-            if (weight < 0).any():
-                row = int(np.argmax(weight < 0))
-                raise ValueError(f"sample_weight[{row}]={weight[row]} is negative")
+        weight = check_weights(sample_weight, self.n_samples)
         factors = self._class_weights(class_weight, weight)[self.label]
         with np.errstate(over="ignore"):
             weight *= factors
@@ -250,6 +242,19 @@ def check_numbers(values, name):
     return numbers
 
 
+def check_weights(sample_weight, n_samples):
+    """A fresh array of n_samples non-negative weights, ones for None."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weight = check_numbers(sample_weight, "sample_weight").copy()
+    if weight.shape != (n_samples,):
+        raise ValueError(f"sample_weight has shape {weight.shape}, expected ({n_samples},)")
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise ValueError(f"sample_weight[{row}]={weight[row]} is negative")
+    return weight
+
+
 def check_bias(bias):
     """The value of the constant feature, 0.0 for none."""
     if bias is None:
@@ -279,7 +284,7 @@ def encode_labels(y, n_samples):
     except TypeError:
         raise ValueError("y mixes labels that cannot be sorted together") from None
     if len(classes) < 2:
-        raise ValueError(f"y has one class only ({classes[0]!r}); at least two are needed")
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}); at least two are needed")
     return classes, label.astype(np.int64).reshape(-1)
 
 

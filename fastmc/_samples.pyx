@@ -168,7 +168,7 @@ cdef class Samples:
         if self.bias != 0.0:
             self.x[self.nnz] = self.bias
             self.offset[self.nnz] = d * m
-            self.nnz += 1
+            self.nnz = self.nnz + 1
 
     cdef void scores(self, const double* weights, double* out) noexcept nogil:
         cdef Py_ssize_t m = self.n_classes, t, j

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from fastmc import _active_set, _bcfw, _fw, _order, _sdca, reference
-from fastmc._certificate import block_gaps, primal_value, squared_norm
+from fastmc._certificate import block_gaps, loss_values, row_blocks, squared_norm
 
 # Multiplications a slice may take: well under a second, far above the cost of a call.
 SLICE_WORK = 30_000_000
@@ -57,6 +57,14 @@ class Solver:
         self.lam *= rho
         self.dual *= rho
         self.gaps *= rho
+
+    def primal_at_zero(self):
+        """P(0): the scores are zero, the costs remain."""
+        problem = self.problem
+        risk = sum(float(problem.weight[rows] @ loss_values(self.spec, problem.costs(rows),
+                                                            problem.label[rows], self.smoothing))
+                   for rows in row_blocks(problem))
+        return risk / problem.n_samples
 
     def gap_estimate(self):
         """The duality gap as the visits saw it, each at the W of its own time. No certificate."""
@@ -176,8 +184,7 @@ class BatchSolver(Solver):
         self.vertices = np.zeros_like(self.dual)
         self.vertex_weights = np.zeros_like(self.weights)
         # ||W*|| <= sqrt(P(0) / lambda): the ball of the projected gradient method.
-        zero = np.zeros_like(self.weights)
-        self.radius = math.sqrt(primal_value(problem, spec, zero, lam, smoothing) / lam)
+        self.radius = math.sqrt(self.primal_at_zero() / lam)
 
     def sweep(self, rng):
         gap = curvature = 0.0

@@ -22,9 +22,9 @@ class ConvergenceWarning(UserWarning):
 
 def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=None, lam=None,
           smoothing=0.0, solver="auto", sampling="permutation", averaging=False, gap_refresh=10,
-          cache_size=0, cache_f=0.25, cache_nu=0.01, tol=1e-3, max_passes=1000, max_time=None, bias=None, class_weight=None,
-          sample_weight=None, init=None, n_threads=1, random_state=0, callback=None, verbose=0,
-          precision="auto", engine="cython"):
+          cache_size=0, cache_f=0.25, cache_nu=0.01, tol=1e-3, max_passes=1000, max_time=None,
+          bias=None, class_weight=None, sample_weight=None, init=None, n_threads=1, random_state=0,
+          callback=None, verbose=0, precision="auto", engine="cython"):
     """Train a linear multi-class classifier, with a certificate of how good it is.
 
     Minimises lambda/2 ||W||^2 + 1/n sum_i omega_i Phi(W x_i; y_i) over W (n_classes, n_features)
@@ -139,7 +139,7 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
               began)
     if init is not None:
         run.consider([(init.weights, run.solver.dual)])
-    run.until_done(rng, tol, max_passes, max_time, callback, verbose)
+    run.until_done(rng, float(tol), max_passes, max_time, callback, verbose)
     if run.status in ("max_passes", "time_limit") and tol > 0:
         warnings.warn(_advice(run, tol, C), ConvergenceWarning, stacklevel=2)
     return run.model()
@@ -183,8 +183,11 @@ class Run:
         self.solver, self.began = solver, began
         self.passes, self.checked_at = 0, None
         self.history, self.status = History(), None
-        self.primal, self.dual_value = math.inf, -math.inf
-        self.weights = self.dual = None
+        # W = 0 and A = 0 are always at hand: nothing worse is ever returned.
+        self.weights, self.dual = np.zeros_like(solver.weights), np.zeros_like(solver.dual)
+        self.primal, self.dual_value = solver.primal_at_zero(), 0.0
+        if not math.isfinite(self.primal):
+            raise ValueError("the loss at W = 0 overflows: scale cost, rho or sample_weight down")
         # How the certified gap compared with the estimate when last looked at.
         self.ratio = 1.0
 
@@ -219,7 +222,7 @@ class Run:
         return self.certificate
 
     def converged(self, tol):
-        return tol > 0 and self.weights is not None and self.certificate.relative_gap <= tol
+        return tol > 0 and self.certificate.relative_gap <= tol
 
     def due(self, tol):
         """Whether this pass is worth a certificate: the estimate says so, or many have passed."""
@@ -236,6 +239,8 @@ class Run:
         while self.status is None:
             if self.converged(tol):
                 self.status = "converged"
+                if not len(self.history["passes"]):
+                    self.consider([])  # W = 0 is good enough: a row to say so
             elif self.passes >= max_passes:
                 self.status = "max_passes"
             elif not self.one_pass(rng, max_time):
@@ -305,7 +310,8 @@ def _initial_dual(init, problem, spec):
     if init.dual_.shape[0] != problem.n_samples:
         raise ValueError(f"init was trained on {init.dual_.shape[0]} samples, X has {problem.n_samples}")
     if not np.array_equal(init.classes_, problem.classes):
-        raise ValueError(f"init has classes {list(init.classes_)}, y has {list(problem.classes)}")
+        raise ValueError(f"init has classes {init.classes_.tolist()}, "
+                         f"y has {problem.classes.tolist()}")
     if init.spec != spec:
         raise ValueError(f"init was trained with {init.spec}, not {spec}")
     if init.weights.shape != (problem.n_weights, problem.n_classes):

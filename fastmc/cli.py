@@ -1,14 +1,11 @@
-"""The commands of `python -m fastmc`: train, predict and info.
+"""The commands of `python -m fastmc`: train, predict, path and info.
 
 Exit codes: 0 success, 1 bad data or a bad model, 2 a wrong command line, 130 interrupted.
 """
 import contextlib
-import errno
-import json
 import math
 import os
 import sys
-import tempfile
 import time
 import warnings
 
@@ -16,19 +13,25 @@ import numpy as np
 
 import fastmc
 from fastmc import _folds
-from fastmc._arguments import (UsageError, info_parser, predict_parser, split_class_weights,
-                               train_parser)
+from fastmc._arguments import (UsageError, info_parser, path_parser, predict_parser,
+                               split_class_weights, train_parser)
+from fastmc._command_files import (InputError, check_cost_size, check_files, check_text_labels,
+                                   is_device, read_cost)
 from fastmc._files import replacing
 from fastmc._model import ModelError, check_k, is_native
-from fastmc._model_text import text_labels
 from fastmc._options import (C_RANGE, check_budgets, check_C_or_lam, check_range, check_solver,
                              lam_of)
+from fastmc._path import check_path
+from fastmc._plot import picture_kind
 from fastmc._problem import check_bias
+from fastmc._reports import (accuracies, accuracy_lines, info_text, label_text, model_facts,
+                             path_facts, path_text, report, train_text)
 from fastmc.losses import check_loss, make_spec
 from fastmc.svmlight import SvmlightError
 
 USAGE = """usage: python -m fastmc train   [options] training_file [model_file]
        python -m fastmc predict [options] test_file model_file output_file
+       python -m fastmc path    [options] training_file output_file
        python -m fastmc info    [options] model_file
 
 Linear multi-class classifiers with a certificate of how far they are from optimal.
@@ -37,10 +40,6 @@ Data files are in LIBSVM format, plain or .gz, .bz2, .xz.
 
 # Rows scored at a time by `predict`.
 BLOCK = 8192
-
-
-class InputError(Exception):
-    """Something wrong with the data: exit 1."""
 
 
 def main(argv=None):
@@ -88,23 +87,20 @@ def fail(message):
 
 def run(argv):
     commands = {"train": (train_parser, train), "predict": (predict_parser, predict),
-                "info": (info_parser, info)}
+                "path": (path_parser, path), "info": (info_parser, info)}
     first = argv[0] if argv else ""
     if first in ("-h", "--help", "--version"):
         print(f"fastmc {fastmc.__version__}" if first == "--version" else USAGE)
         return 0
     if first not in commands:
-        reason = "a command is missing"
-        if first:
-            state = "is not available yet" if first == "path" else "is unknown"
-            reason = f"command {first!r} {state}"
+        reason = f"command {first!r} is unknown" if first else "a command is missing"
         print(f"{USAGE}\n\nerror: {reason}", file=sys.stderr)
         return 2
     make_parser, command = commands[first]
     parser, words = make_parser(), argv[1:]
     try:
         class_weight = None
-        if first == "train":
+        if first in ("train", "path"):
             words, class_weight = split_class_weights(words)
         args = parser.parse_args(words)
         args.class_weight = class_weight
@@ -140,21 +136,17 @@ def train(args):
     model_file = args.model_file or os.path.basename(args.training_file) + ".model"
     outputs = [] if cross_validating else [model_file, args.trace, args.plot]
     check_files([args.training_file, args.cost], outputs)
-    cost = None if args.cost is None else read_cost(args.cost)
-    began = time.perf_counter()
-    X, y = fastmc.load_svmlight(args.training_file)
-    load_seconds = time.perf_counter() - began
-    if not cross_validating and not is_native(model_file):
-        check_text_labels(args.training_file, y, model_file)
-    options["cost"] = check_cost_size(args.cost, cost, y)
+    X, y, options["cost"], load_seconds = read_training(args)
     if cross_validating:
         return cross_validate(args, X, y, options)
+    if not is_native(model_file):
+        check_text_labels(args.training_file, y, model_file)
     check_for_data(options, y)
     if args.trace or args.plot:
         # Asking for the certificate makes the history have a row per pass.
         options["callback"] = lambda state: state.certificate and False
     began = time.perf_counter()
-    model = fit(args.training_file, X, y, options)
+    model = fit(fastmc.train, args.training_file, X, y, options)
     train_seconds = time.perf_counter() - began
     model.save(model_file)
     if args.trace:
@@ -173,95 +165,63 @@ def train_options(args):
     for wrong, message in (
             (args.find_C, "-C: finding C is not available yet"),
             (args.n_threads != 1, f"-m {args.n_threads}: threads are not available yet"),
-            (args.seed < 0, f"--seed {args.seed} must be at least 0"),
             (args.folds is not None and args.folds < 2, f"-v {args.folds} must be at least 2"),
             (args.folds is not None and (args.trace or args.plot),
-             "--trace and --plot are not for cross-validation"),
-            (args.bias == 0.0, "-B 0: a constant feature of value 0 changes nothing; give a "
-                               "positive value, or -1 for no bias")):
+             "--trace and --plot are not for cross-validation")):
         if wrong:
             raise UsageError(message)
-    if args.plot:
-        check_plot(args.plot)
+    options = common_options(args)
+    with usage_errors():
+        check_C_or_lam(args.C, args.lam)
+        check_range("tol", args.tol, 0.0, bound="at least")
+        check_solver(args.solver, averaging=args.averaging)
+    return {**options, "C": args.C, "lam": args.lam, "tol": args.tol, "averaging": args.averaging}
+
+
+def common_options(args):
+    """The arguments that fastmc.train and fastmc.path share, checked likewise."""
+    if args.seed < 0:
+        raise UsageError(f"--seed {args.seed} must be at least 0")
+    if args.bias == 0.0:
+        raise UsageError("-B 0: a constant feature of value 0 changes nothing; give a positive "
+                         "value, or -1 for no bias")
+    if args.plot is not None:
+        with usage_errors("--plot: "):
+            picture_kind(args.plot)
     loss = {"loss": args.loss, "k": args.k, "rho": args.rho, "own_class": not args.no_own_class}
+    block = {name: getattr(args, name)
+             for name in ("sampling", "gap_refresh", "cache_size", "cache_f", "cache_nu")}
     bias = None if -math.inf < args.bias < 0.0 else args.bias
     with usage_errors():
         if check_loss(**loss) == "structured" and args.cost is None:
             raise ValueError("loss='structured' needs --cost")
-        check_C_or_lam(args.C, args.lam)
         check_range("smoothing", args.smoothing, 0.0, C_RANGE[1], "at least")
-        check_solver(args.solver, args.sampling)
-        check_budgets(args.tol, args.max_passes, args.max_time)
+        check_solver(args.solver, **block)
+        check_budgets(0.0, args.max_passes, args.max_time)
         check_bias(bias)
     verbose = int(sys.stderr.isatty() and not args.quiet)
-    return {**loss, "C": args.C, "lam": args.lam, "smoothing": args.smoothing,
-            "solver": args.solver, "sampling": args.sampling, "tol": args.tol,
+    return {**loss, **block, "smoothing": args.smoothing, "solver": args.solver,
             "max_passes": args.max_passes, "max_time": args.max_time, "bias": bias,
             "class_weight": args.class_weight, "random_state": args.seed, "verbose": verbose}
 
 
 @contextlib.contextmanager
 def usage_errors(prefix=""):
-    """A ValueError about an option is one about the command line."""
+    """A ValueError about an option is one about the command line; so is what it lacks."""
     try:
         yield
-    except ValueError as error:
+    except (ImportError, ValueError) as error:
         raise UsageError(f"{prefix}{error}") from None
 
 
-def check_plot(path):
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError("--plot needs matplotlib: pip install 'fastmc[plot]'") from None
-    kinds = Figure().canvas.get_supported_filetypes()
-    if os.path.splitext(path)[1][1:].lower() not in kinds:
-        raise UsageError(f"--plot {path}: the name must end in one of {', '.join(sorted(kinds))}")
-
-
-def check_files(inputs, outputs, devices=False):
-    """See to it, before the work, that each output can be written and is no other of our files.
-
-    A model or a table must be a file; `devices` allows /dev/stdout, /dev/null and pipes too.
-    """
-    used = {os.path.realpath(path) for path in inputs if path}
-    for path in outputs:
-        if path is None:
-            continue
-        check_writable(path, devices)
-        real = os.path.realpath(path)
-        if real in used:
-            raise UsageError(f"{path} would be written over another file of this command")
-        used.add(real)
-
-
-def check_writable(path, devices):
-    code = None
-    if os.path.isdir(path):
-        code = errno.EISDIR
-    elif is_device(path):
-        if not devices:
-            raise OSError(errno.EINVAL, "not a regular file", path)
-        code = None if os.access(path, os.W_OK) else errno.EACCES
-    else:
-        try:
-            tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
-        except OSError as error:
-            code = error.errno
-    if code is not None:
-        raise OSError(code, os.strerror(code), path)
-
-
-def is_device(path):
-    """Whether there is something else than a file, such as a pipe."""
-    return os.path.exists(path) and not os.path.isfile(path)
-
-
-def check_text_labels(path, y, model_file):
-    try:
-        text_labels(np.unique(y), model_file)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
+def read_training(args):
+    """X, y and the cost matrix of a command, and the seconds to load X and y."""
+    cost = None if args.cost is None else read_cost(args.cost)
+    began = time.perf_counter()
+    X, y = fastmc.load_svmlight(args.training_file)
+    seconds = time.perf_counter() - began
+    check_cost_size(args.cost, cost, y)
+    return X, y, cost, seconds
 
 
 def check_for_data(options, y, prefix=""):
@@ -274,47 +234,12 @@ def check_for_data(options, y, prefix=""):
         lam_of(options["C"], options["lam"], len(y))
 
 
-def fit(path, X, y, options):
+def fit(function, name, X, y, options):
+    """Call fastmc.train or fastmc.path; what they refuse now is a fault of the named file."""
     try:
-        return fastmc.train(X, y, **options)
+        return function(X, y, **options)
     except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
-
-
-def read_cost(path):
-    """The square matrix of numbers in a file."""
-    with open(path, "rb") as file:
-        lines = file.read().rstrip().split(b"\n")
-    matrix = np.empty((len(lines), len(lines)))
-    for row, line in enumerate(lines):
-        words = line.split()
-        if len(words) != len(lines):
-            raise InputError(f"{path}, line {row + 1}: {len(words)} numbers in one of "
-                             f"{len(lines)} rows; the matrix must be square")
-        for column, word in enumerate(words):
-            matrix[row, column] = cost_value(word, f"{path}, line {row + 1}", row == column)
-    return matrix
-
-
-def cost_value(word, place, own):
-    text = word.decode("ascii", "backslashreplace")
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not 0.0 <= value < math.inf:
-        raise InputError(f"{place}: '{text}' is not a finite number of at least 0")
-    if own and value != 0.0:
-        raise InputError(f"{place}: '{text}' stands on the diagonal; the own class must cost 0")
-    return value
-
-
-def check_cost_size(path, cost, y):
-    n_classes = len(np.unique(y))
-    if cost is not None and len(cost) != n_classes:
-        raise InputError(f"{path}: {len(cost)} rows, but the training data has {n_classes} "
-                         "classes")
-    return cost
+        raise InputError(f"{name}: {error}") from None
 
 
 def cross_validate(args, X, y, options):
@@ -360,32 +285,51 @@ def predict(args):
     return 0
 
 
-def label_text(label):
-    """A label as the data files write it: whole numbers without a point."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+# path
+
+def path(args):
+    options = path_options(args)
+    check_files([args.training_file, args.cost, args.validation], [args.output_file, args.plot])
+    X, y, options["cost"], load_seconds = read_training(args)
+    check_for_data(options, y)
+    options["lam_min"] = lam_of(options.pop("C"), options.pop("lam"), len(y))[1]
+    if args.validation is not None:
+        options["validation"] = read_like(args.validation, X)
+    began = time.perf_counter()
+    result = fit(fastmc.path, args.training_file, X, y, options)
+    path_seconds = time.perf_counter() - began
+    result.to_csv(args.output_file)
+    if args.plot:
+        result.plot(args.plot)
+    facts = {"training_file": args.training_file, "n_samples": len(y), "n_features": X.shape[1],
+             "n_classes": len(np.unique(y)), "nnz": X.nnz, **path_facts(result),
+             "load_seconds": load_seconds, "path_seconds": path_seconds,
+             "output_file": args.output_file, "plot": args.plot}
+    report(args, facts, path_text)
+    return 0
 
 
-def accuracies(ranked, y):
-    """Counts and fractions of the rows whose label is among the first ranks."""
-    k = ranked.shape[1]
-    found = (ranked == y[:, None]).cumsum(axis=1)
-    shown = [j for j in (2, 3, 5, 10) if j < k] + [k] * (k > 1)
-    correct = {j: int(found[:, j - 1].sum()) for j in (1, *shown)}
-    return {"accuracy": correct[1] / len(y), "correct": correct[1],
-            "topk_accuracy": {str(j): correct[j] / len(y) for j in shown},
-            "topk_correct": {str(j): correct[j] for j in shown}}
+def path_options(args):
+    """The arguments of fastmc.path, all checked that can be; C and lam instead of lam_min."""
+    if args.C is not None and args.lam_min is not None:
+        raise UsageError(f"give -c {args.C:g} or --lam-min {args.lam_min:g}, not both")
+    options = common_options(args)
+    with usage_errors():
+        check_path(args.eps, args.lam_min, args.solver)
+        C = 100.0 if args.C is None and args.lam_min is None else args.C
+        check_C_or_lam(C, args.lam_min)
+    return {**options, "eps": args.eps, "C": C, "lam": args.lam_min}
 
 
-def accuracy_lines(facts, prefix=""):
-    n = facts["n_samples"]
-    count = "" if prefix else f" ({facts['correct']}/{n})"
-    yield f"{prefix}Accuracy = {100 * facts['accuracy']:g}%{count}"
-    for k, accuracy in facts["topk_accuracy"].items():
-        count = "" if prefix else f" ({facts['topk_correct'][k]}/{n})"
-        yield f"{prefix}Top-{k} accuracy = {100 * accuracy:g}%{count}"
+def read_like(path, X):
+    """Rows and labels of a file, with the features of X."""
+    X, y = fastmc.load_svmlight(path, n_features=X.shape[1], ignore_extra=True)
+    if len(y) == 0:
+        raise InputError(f"{path}: there are no rows")
+    return X, y
 
 
-# info and reports
+# info
 
 def info(args):
     model = fastmc.load_model(args.model_file)
@@ -394,61 +338,3 @@ def info(args):
              "classes": model.classes_.tolist(), "warm_start": model.dual_ is not None}
     report(args, facts, info_text)
     return 0
-
-
-def model_facts(model):
-    certificate = model.certificate or fastmc.Certificate(*[None] * 4)
-    rho = None if model.spec is None else model.spec.rho[:model.spec.n_ranks]
-    return {"n_samples": model.n_samples, "n_features": model.n_features_in_,
-            "n_classes": len(model.classes_), "loss": model.loss, "rho": rho,
-            "own_class": None if model.spec is None else model.spec.own_class,
-            "C": model.C, "lam": model.lam, "smoothing": model.smoothing,
-            "bias": model.bias or None, "solver": model.solver, "status": model.status,
-            "n_passes": model.n_passes, **certificate._asdict()}
-
-
-def report(args, facts, to_lines):
-    """Print the facts, as one JSON object or as text."""
-    if args.json:
-        print(json.dumps(facts, default=str))
-    elif not args.quiet:
-        for line in to_lines(facts):
-            print(line)
-
-
-def train_text(facts):
-    yield ("n = {n_samples}, d = {n_features}, m = {n_classes}, nnz = {nnz}, "
-           "loaded in {load_seconds:.2f} s".format(**facts))
-    yield "passes = {n_passes} ({status}), trained in {train_seconds:.2f} s".format(**facts)
-    yield certificate_text(facts)
-    for key, name in (("model_file", "model"), ("trace", "trace"), ("plot", "plot")):
-        if facts[key]:
-            yield f"{name} = {facts[key]}"
-
-
-def certificate_text(facts):
-    text = "primal = {primal:.9g}, dual = {dual:.9g}, relative gap = {relative_gap:.3g}"
-    return text.format(**facts)
-
-
-def info_text(facts):
-    classes = " ".join(label_text(label) for label in facts["classes"][:20])
-    more = " ..." if facts["n_classes"] > 20 else ""
-    yield f"classes = {facts['n_classes']}: {classes}{more}"
-    yield f"features = {facts['n_features']}"
-    yield f"bias = {'none' if facts['bias'] is None else format(facts['bias'], 'g')}"
-    if facts["loss"] is None:
-        yield "loss = unknown"
-    else:
-        ranks = ", ".join(f"{weight:g}" for weight in facts["rho"][:20])
-        without = "" if facts["own_class"] else ", without the own class"
-        yield f"loss = {facts['loss']}, rank weights {ranks}{without}"
-    for key in ("C", "lam", "smoothing"):
-        if facts[key] is not None and facts["loss"] is not None:
-            yield f"{key} = {facts[key]:g}"
-    for key, name in (("solver", "solver"), ("n_samples", "samples"), ("n_passes", "passes"),
-                      ("status", "status")):
-        if facts[key] is not None:
-            yield f"{name} = {facts[key]}"
-    yield certificate_text(facts) if facts["primal"] is not None else "certificate = none"
-    yield f"dual = {'kept, training can go on from it' if facts['warm_start'] else 'none'}"

@@ -81,7 +81,8 @@ def test_tables(run_benchmark, read_results, tmp_path):
     # The mean that is printed is the mean of the rows.
     mean = np.mean([row["test_error"] for row in rows if row["solver"] == "LSFW" and row["k"] == 1])
     assert f"{mean:.4f} (" in next(line for line in out.splitlines() if "LSFW" in line)
-    out = run_benchmark("compare.py", "table2", "--data", "made_sparse", "--repeats", "3", "--out", str(tmp_path))
+    out = run_benchmark("compare.py", "table2", "--data", "made_sparse", "--repeats", "3",
+                        "--clock", "cpu", "--out", str(tmp_path))
     assert "LSFW / StdFW" in out and "made_sparse" in out
 
 
@@ -93,3 +94,11 @@ def test_kernels(run_benchmark):
     steps = [line.split() for line in out.split("(c)")[1].splitlines()[2:]]
     assert [line[0] for line in steps] == ["maxhinge", "topk", "usunier", "wtopk", "wusunier"]
     assert all(float(cell) > 0 for line in steps for cell in line[1:])
+
+
+def test_stumps(run_benchmark):
+    out = run_benchmark("stumps.py", "--data", "made_sparse", "made_dense", "--repeats", "1")
+    rows = [line.split() for line in out.splitlines() if line.startswith("made_")]
+    assert [row[:3] for row in rows] == [["made_sparse", "csr", "7"], ["made_dense", "csr", "7"],
+                                         ["made_dense", "dense", "7"]]
+    assert all(float(cell) > 0 for row in rows for cell in row[4:])

@@ -82,7 +82,7 @@ def test_usage_and_version(tmp_path):
 
 
 @pytest.mark.parametrize("command, option", [("train", "--max-passes"), ("predict", "-k"),
-                                             ("info", "--json")])
+                                             ("path", "--lam-min"), ("info", "--json")])
 def test_help_fits_a_screen(run, monkeypatch, command, option):
     monkeypatch.setenv("COLUMNS", "80")
     result = run(command, "--help")
@@ -91,16 +91,21 @@ def test_help_fits_a_screen(run, monkeypatch, command, option):
     assert max(map(len, result.out.splitlines())) <= 80
 
 
-def test_help_names_every_option(run):
-    text = run("train", "--help").out
-    for option in ("-c", "-e", "-B", "-wi", "-v", "-m", "-q", "--loss", "-k", "--rho", "--cost",
-                   "--no-own-class", "--lam", "--solver", "--sampling", "--smoothing",
-                   "--max-passes", "--max-time", "--trace", "--plot", "--json", "--seed"):
-        assert f"\n  {option} " in text, option
+COMMON = ["-c", "-B", "-wi", "-q", "--loss", "-k", "--rho", "--cost", "--no-own-class",
+          "--smoothing", "--solver", "--sampling", "--gap-refresh", "--cache-size", "--cache-f",
+          "--cache-nu", "--max-passes", "--max-time", "--plot", "--json", "--seed"]
+
+
+@pytest.mark.parametrize("command, options", [
+    ("train", [*COMMON, "--lam", "-e", "-v", "-m", "--averaging", "--trace"]),
+    ("path", [*COMMON, "--eps", "--lam-min", "--validation"])])
+def test_help_names_every_option(run, command, options):
+    text = run(command, "--help").out
+    assert [option for option in options if f"\n  {option} " not in text] == []
+    assert ("stdfw" in text) == (command == "train")
 
 
 @pytest.mark.parametrize("words, message", [
-    (["path", "t", "out"], "command 'path' is not available yet"),
     (["trian", "t"], "command 'trian' is unknown"),
     (["train"], "training_file"),
     (["train", "t", "m", "x"], "unrecognized arguments: x"),
@@ -139,10 +144,17 @@ def test_help_names_every_option(run):
     (["train", "--solver", "foo", "t"], "solver='foo' is unknown"),
     (["train", "--sampling", "foo", "t"], "sampling='foo' is unknown"),
     (["train", "--smoothing", "-1", "t"], "smoothing=-1.0 must be"),
+    (["train", "--averaging", "t"], "averaging=True is for bcfw, pairwise, away"),
+    (["train", "--cache-size", "5", "t"], "cache_size=5 is for bcfw, pairwise, away"),
+    (["train", "--cache-size", "-1", "t"], "cache_size=-1 must be a whole number"),
+    (["train", "--gap-refresh", "-1", "t"], "gap_refresh=-1 must be"),
+    (["train", "--gap-refresh", "1.5", "t"], "invalid int value: '1.5'"),
+    (["train", "--cache-f", "-1", "t"], "cache_f=-1.0 must be"),
+    (["train", "--cache-nu", "nan", "t"], "cache_nu=nan must be"),
     (["train", "--max-passes", "0", "t"], "max_passes=0 must be"),
     (["train", "--max-time", "0", "t"], "max_time=0.0 must be"),
     (["train", "--seed", "-1", "t"], "--seed -1 must be at least 0"),
-    (["train", "--plot", "x.foo", "t"], "--plot x.foo: the name must end in one of"),
+    (["train", "--plot", "x.foo", "t"], "--plot: x.foo: the name of a picture must end in one of .eps"),
     (["train", "-w1"], "-w1 needs a weight, a finite number of at least 0, not nothing"),
     (["train", "-w1", "x", "t"], "-w1 needs a weight"),
     (["train", "-w1", "-2", "t"], "-w1 needs a weight"),
@@ -154,6 +166,30 @@ def test_help_names_every_option(run):
     (["predict", "-b", "1", "t", "m", "o"], "these models give no probabilities"),
     (["predict", "-k", "0", "t", "m", "o"], "-k 0 must be at least 1"),
     (["predict", "-k", "x", "t", "m", "o"], "invalid int value"),
+    (["path", "t"], "output_file"),
+    (["path", "t", "o", "x"], "unrecognized arguments: x"),
+    (["path", "--lam", "1", "t", "o"], "unrecognized arguments: --lam"),
+    (["path", "--averaging", "t", "o"], "unrecognized arguments: --averaging"),
+    (["path", "-e", "1", "t", "o"], "unrecognized arguments: -e"),
+    (["path", "-c", "1", "--lam-min", "0.1", "t", "o"], "give -c 1 or --lam-min 0.1, not both"),
+    (["path", "-c", "0", "t", "o"], "C=0.0 must be a finite number"),
+    (["path", "--lam-min", "0", "t", "o"], "lam_min=0.0 must be a finite number above 0"),
+    (["path", "--lam-min", "nan", "t", "o"], "lam_min=nan must be"),
+    (["path", "--eps", "0", "t", "o"], "eps=0.0 must be a finite number at least 1e-12"),
+    (["path", "--eps", "1", "t", "o"], "eps=1.0 must be"),
+    (["path", "--eps", "x", "t", "o"], "invalid float value: 'x'"),
+    (["path", "--solver", "pg", "t", "o"], "solver='pg' cannot follow a path"),
+    (["path", "--solver", "stdfw", "t", "o"], "solver='stdfw' cannot follow a path"),
+    (["path", "--solver", "foo", "t", "o"], "solver='foo' is unknown"),
+    (["path", "--solver", "fw", "--sampling", "gap", "t", "o"], "sampling='gap' is for block"),
+    (["path", "--loss", "structured", "t", "o"], "needs --cost"),
+    (["path", "-k", "2", "t", "o"], "loss='maxhinge' takes no k"),
+    (["path", "-B", "0", "t", "o"], "-B 0: a constant feature of value 0 changes nothing"),
+    (["path", "-w1", "x", "t", "o"], "-w1 needs a weight"),
+    (["path", "--seed", "-1", "t", "o"], "--seed -1 must be at least 0"),
+    (["path", "--max-passes", "0", "t", "o"], "max_passes=0 must be"),
+    (["path", "--max-time", "-1", "t", "o"], "max_time=-1.0 must be"),
+    (["path", "--plot", "x", "t", "o"], "--plot: x: the name of a picture must end in one of"),
     (["info"], "model_file"),
     (["info", "m", "x"], "unrecognized arguments: x"),
 ])
@@ -175,7 +211,7 @@ def test_plot_without_matplotlib(run, tmp_path, monkeypatch):
     write(tmp_path, t=TINY)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = run("train", "--plot", "x.png", "t")
-    assert result.code == 2 and "--plot needs matplotlib: pip install" in result.err
+    assert result.code == 2 and "--plot: a picture needs matplotlib: pip install" in result.err
     assert names(tmp_path) == ["t"]
 
 
@@ -223,6 +259,11 @@ def test_default_name_is_in_the_current_folder(run, tmp_path):
     (["--loss", "wusunier", "--rho", "2,1,0.5,0"], {"loss": "wusunier", "rho": [2, 1, 0.5]}),
     (["--solver", "bcfw", "--sampling", "uniform", "-e", "0.1"],
      {"solver": "bcfw", "sampling": "uniform", "tol": 0.1}),
+    (["--solver", "bcfw", "--averaging", "-e", "0.1"],
+     {"solver": "bcfw", "averaging": True, "tol": 0.1}),
+    (["--sampling", "gap", "--gap-refresh", "3"], {"sampling": "gap", "gap_refresh": 3}),
+    (["--solver", "pairwise", "--cache-size", "4", "--cache-f", "0.5", "--cache-nu", "0.1"],
+     {"solver": "pairwise", "cache_size": 4, "cache_f": 0.5, "cache_nu": 0.1}),
     (["--seed", "5"], {"random_state": 5}),
     (["--smoothing", "0.5"], {"smoothing": 0.5}),
     (["-e", "0", "--max-passes", "7"], {"tol": 0, "max_passes": 7}),
@@ -337,7 +378,7 @@ def one_line_error(result, message):
     ("nan 1:1\n2 1:-1\n", "t, line 1: "),
     ("1 1:1\n2 1:inf\n", "t, line 2: "),
     ("1 1:1\n\n2 1:-1\n", "t, line 2: "),
-    ("1 1:1\n1 1:-1\n", "t: y has one class only"),
+    ("1 1:1\n1 1:-1\n", "t: y has one class only (1); at least two are needed"),
     ("1\n2\n", "t: X is empty"),
     ("", "t: no rows"),
     ("3000000000 1:1\n2 1:-1\n", "t: label 3000000000 is not a whole number of 32 bits"),
@@ -380,6 +421,12 @@ def test_one_line_in_a_process(tmp_path):
     (["predict", "t", "m", "folder"], "folder: Is a directory"),
     (["predict", "t", "t", "o"], "t, line 1: "),
     (["predict", "m", "m", "o"], "m, line 1: "),
+    (["path", "none", "o"], "none: No such file or directory"),
+    (["path", "t", "folder"], "folder: Is a directory"),
+    (["path", "t", "none/o"], "none/o: No such file or directory"),
+    (["path", "--plot", "none/x.png", "t", "o"], "none/x.png: No such file or directory"),
+    (["path", "--validation", "none", "t", "o"], "none: No such file or directory"),
+    (["path", "--validation", "m", "t", "o"], "m, line 1: "),
     (["info", "t"], "t, line 1: '1' is no part of a model's header"),
     (["info", "none"], "none: No such file or directory"),
 ])
@@ -395,7 +442,9 @@ def test_files_that_cannot_be_had(run, tmp_path, monkeypatch, words, message):
 
 @pytest.mark.parametrize("words", [
     ["train", "t", "t"], ["train", "t", "./t"], ["train", "--trace", "m", "t", "m"],
-    ["train", "--cost", "c", "t", "c"], ["predict", "t", "m", "t"], ["predict", "t", "m", "m"]])
+    ["train", "--cost", "c", "t", "c"], ["predict", "t", "m", "t"], ["predict", "t", "m", "m"],
+    ["path", "t", "t"], ["path", "--validation", "c", "t", "c"],
+    ["path", "--plot", "x.png", "t", "x.png"]])
 def test_outputs_never_replace_inputs(run, tmp_path, words):
     write(tmp_path, t=TINY, c="0 1\n1 0\n")
     result = run(*words)
@@ -413,6 +462,17 @@ def test_outputs_never_replace_inputs(run, tmp_path, words):
 def test_options_that_do_not_fit_the_data(run, tmp_path, words, message):
     write(tmp_path, t=THREE)
     result = run("train", *words, "t")
+    assert result.code == 2 and message in result.err and result.out == ""
+    assert names(tmp_path) == ["t"]
+
+
+@pytest.mark.parametrize("words, message", [
+    (["--loss", "topk", "-k", "3"], "k=3 must be at most n_classes - 1 = 2"),
+    (["--lam-min", "1e-300"], "lam=1e-300 must be a finite number above"),
+])
+def test_path_options_that_do_not_fit_the_data(run, tmp_path, words, message):
+    write(tmp_path, t=THREE)
+    result = run("path", *words, "t", "o")
     assert result.code == 2 and message in result.err and result.out == ""
     assert names(tmp_path) == ["t"]
 
@@ -639,6 +699,142 @@ def test_whole_way_is_the_python_way(run, tmp_path):
         correct = int((model.predict(test_X) == test_y).sum())
         assert result.out == f"Accuracy = {100 * correct / 80:g}% ({correct}/80)\n"
         assert (tmp_path / "o").read_text().split() == list(map(str, model.predict(test_X)))
+
+
+# path
+
+def read_table(path):
+    """Columns of a table: name to array."""
+    with open(path, newline="") as file:
+        head, *rows = csv.reader(file)
+    return dict(zip(head, np.array(rows, dtype=float).T))
+
+
+def assert_same_path(table, expected):
+    """All columns but the time, to the last bit."""
+    columns = expected.columns()
+    assert list(table) == list(columns)
+    for name in set(columns) - {"seconds"}:
+        assert table[name].tolist() == columns[name].tolist(), name
+    assert (np.diff(table["seconds"]) >= 0).all()
+
+
+def test_path(tmp_path):
+    X, y = write_problem(tmp_path / "t")
+    result = process(tmp_path, "path", "-c", "10", "t", "o.csv")
+    assert (result.returncode, result.stderr) == (0, "")
+    expected = fastmc.path(X, y, lam_min=1 / (10 * 80))
+    assert len(expected) > 3
+    table = read_table(tmp_path / "o.csv")
+    assert list(table) == ["lam", "C", "primal", "dual", "gap", "relative_gap", "passes", "seconds"]
+    assert_same_path(table, expected)
+    largest = max(expected.certificate_at(lam).relative_gap for lam in expected.served())
+    assert 0.08 < largest <= 0.1 + 1e-9
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"n = 80, d = 15, m = 4, nnz = {X.nnz}, loaded in ")
+    assert lines[1] == (f"breakpoints = {len(expected)}, "
+                        f"lambda from {expected.lams[0]:.6g} to {1 / 800:.6g}")
+    assert lines[2].startswith(f"passes = {expected.n_passes[-1]} (converged), "
+                               f"largest relative gap = {largest:.3g}, in ")
+    assert lines[3:] == ["path = o.csv"]
+    assert names(tmp_path) == ["o.csv", "t"]
+
+
+@pytest.mark.parametrize("words, options", [
+    (["--lam-min", "0.01", "--eps", "0.3"], {"lam_min": 0.01, "eps": 0.3}),
+    (["-c2", "--loss", "topk", "-k", "2"], {"loss": "topk", "k": 2}),
+    (["-c2", "--loss", "topk", "-k", "2", "--no-own-class"],
+     {"loss": "topk", "k": 2, "own_class": False}),
+    (["-c2", "--loss", "wusunier", "--rho", "2,1"], {"loss": "wusunier", "rho": [2, 1]}),
+    (["-c2", "--smoothing", "0.5", "-B", "1"], {"smoothing": 0.5, "bias": 1.0}),
+    (["-c2", "-w1", "2", "-w+3", "0.5"], {"class_weight": {1: 2.0, 3: 0.5}}),
+    (["-c2", "--solver", "pairwise", "--sampling", "gap", "--gap-refresh", "3", "--seed", "4"],
+     {"solver": "pairwise", "sampling": "gap", "gap_refresh": 3, "random_state": 4}),
+    (["-c2", "--solver", "away", "--cache-size", "3", "--cache-f", "0.5", "--cache-nu", "0.1"],
+     {"solver": "away", "cache_size": 3, "cache_f": 0.5, "cache_nu": 0.1}),
+    (["-c2", "--loss", "structured", "--cost", "cost"],
+     {"loss": "structured", "cost": 2.0 * (1 - np.eye(4))}),
+])
+def test_path_options_mean_what_they_mean_in_python(run, tmp_path, words, options):
+    X, y = write_problem(tmp_path / "t")
+    np.savetxt(tmp_path / "cost", 2.0 * (1 - np.eye(4)))
+    result = run("path", "-q", *words, "t", "o.csv")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert_same_path(read_table(tmp_path / "o.csv"),
+                     fastmc.path(X, y, **{"lam_min": 1 / (2 * 80), **options}))
+
+
+def test_path_goes_to_C_100_by_default(run, tmp_path):
+    write(tmp_path, t=THREE)
+    facts = json.loads(run("path", "--json", "t", "o").out)
+    assert facts["lam_min"] == 1 / (100 * 6) and facts["eps"] == 0.1
+
+
+def test_path_with_validation_and_plot(run, tmp_path):
+    X, y = write_problem(tmp_path / "t", seed=1)
+    write_problem(tmp_path / "v", seed=2)
+    with open(tmp_path / "v", "a") as file:
+        file.write("4 1:1 99:1\n")  # a feature that the training data lacks
+    held_out = fastmc.load_svmlight(tmp_path / "v", n_features=15, ignore_extra=True)
+    words = ["path", "-c", "10", "--loss", "topk", "-k", "2", "--validation", "v", "--plot",
+             "o.png", "t", "o.csv"]
+    result = run(*words)
+    assert (result.code, result.err) == (0, "")
+    expected = fastmc.path(X, y, loss="topk", k=2, lam_min=1 / 800, validation=held_out)
+    table = read_table(tmp_path / "o.csv")
+    assert list(table)[-2:] == ["top1_error", "top2_error"]
+    assert_same_path(table, expected)
+    lines = []
+    for name in ("top1", "top2"):
+        best = int(np.argmin(table[f"{name}_error"]))
+        lines.append(f"best top-{name[3]} error = {100 * table[f'{name}_error'][best]:g}% "
+                     f"at C = {table['C'][best]:.6g}")
+    assert result.out.splitlines()[3:] == [*lines, "path = o.csv", "plot = o.png"]
+    assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG")
+    assert names(tmp_path) == ["o.csv", "o.png", "t", "v"]
+
+    facts = json.loads(run(*words, "--json").out)
+    best = int(np.argmin(expected.top1_error))
+    assert facts["best"]["1"] == {"error": expected.top1_error[best], "C": expected.C[best],
+                                  "lam": expected.lams[best]}
+    assert {key: facts[key] for key in ("n_samples", "n_features", "n_classes", "nnz", "status",
+                                        "n_breakpoints", "n_passes", "lambda_max", "lam_min",
+                                        "output_file", "plot")} == {
+        "n_samples": 80, "n_features": 15, "n_classes": 4, "nnz": X.nnz, "status": "converged",
+        "n_breakpoints": len(expected), "n_passes": expected.n_passes[-1],
+        "lambda_max": expected.lams[0], "lam_min": 1 / 800, "output_file": "o.csv", "plot": "o.png"}
+    assert facts["load_seconds"] > 0 and facts["path_seconds"] > 0
+
+
+@pytest.mark.parametrize("words, status", [(["--max-passes", "1", "--eps", "0.01"], "max_passes"),
+                                           (["--max-time", "1e-9"], "time_limit")])
+def test_path_that_ends_early_is_a_warning_and_success(run, tmp_path, words, status):
+    write_problem(tmp_path / "t", n_samples=30)
+    result = run("path", *words, "t", "o")
+    assert result.code == 0 and f"({status})" in result.out
+    assert result.err.startswith(f"WARNING: the path ended early ({status}) at lam=")
+    assert result.err.count("\n") == 1
+    lams = read_table(tmp_path / "o")["lam"]
+    lam_min = float(result.err.split("lam=")[1].split(";")[0])
+    assert len(lams) >= 1 and 1 / (100 * 30) < lam_min <= lams[-1] * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("data, message", [
+    ("1 1:1\n1 1:-1\n", "t: y has one class only (1); at least two are needed"),
+    ("1 1:1\n2 1:x\n", "t, line 2"),
+    ("", "t: "),
+])
+def test_path_of_bad_data(run, tmp_path, data, message):
+    write(tmp_path, t=data)
+    one_line_error(run("path", "t", "o"), message)
+    assert names(tmp_path) == ["t"]
+
+
+def test_path_with_bad_cost_or_no_validation_rows(run, tmp_path):
+    write(tmp_path, t=THREE, c="0 1\n1 0\n", v="# nothing\n")
+    one_line_error(run("path", "--cost", "c", "t", "o"), "c: 2 rows, but the training data has 3")
+    one_line_error(run("path", "--validation", "v", "t", "o"), "v: ")
+    assert names(tmp_path) == ["c", "t", "v"]
 
 
 # info

@@ -7,6 +7,10 @@ import fastmc
 SOLVERS = {
     "sdca": {}, "sdca uniform": {"sampling": "uniform"},
     "bcfw": {}, "bcfw averaging": {"averaging": True}, "bcfw cyclic": {"sampling": "cyclic"},
+    "pairwise": {}, "away": {}, "sdca gap": {"sampling": "gap"}, "bcfw gap": {"sampling": "gap"},
+    "bcfw cache": {"cache_size": 2, "cache_f": 0.1},
+    "pairwise all": {"sampling": "gap", "cache_size": 3, "averaging": True, "gap_refresh": 2},
+    "away all": {"sampling": "gap", "cache_size": 30, "averaging": True, "gap_refresh": 2},
     "fw": {}, "stdfw": {}, "pg": {},
 }
 LAYOUTS = [("csr", np.int32), ("csr", np.int64), ("dense", None)]
@@ -18,17 +22,30 @@ def solver_options(request):
 
 
 def assert_same_bits(X, y, **options):
-    """Train with both engines, a certificate after each pass; return the kernel's model."""
-    models = [fastmc.train(X, y, tol=0, engine=engine, callback=lambda s: s.certificate is None,
-                           **options) for engine in ("cython", "reference")]
+    """Train with both engines, compare W, A and block gaps after each pass; return the model."""
+    models, traces = [], []
+    for engine in ("cython", "reference"):
+        trace = []
+
+        def look(state):
+            solver = state._run.solver
+            trace.append([solver.weights.copy(), solver.dual.copy(), solver.gaps.copy()])
+            return state.certificate is None
+
+        models.append(fastmc.train(X, y, tol=0, engine=engine, callback=look, **options))
+        traces.append(trace)
     kernel, mirror = models
-    assert kernel.n_passes == mirror.n_passes == options["max_passes"]
+    assert kernel.n_passes == mirror.n_passes == len(traces[0]) == options["max_passes"]
+    for ours, theirs in zip(*traces, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(kernel.weights, mirror.weights)
     np.testing.assert_array_equal(kernel.dual_.toarray(), mirror.dual_.toarray())
-    for column in ("passes", "oracle_calls", "primal", "dual", "gap"):
+    for column in ("passes", "oracle_calls", "cache_hits", "primal", "dual", "gap"):
         np.testing.assert_array_equal(kernel.history[column], mirror.history[column])
     # Training moved: the comparison is not one of zeros.
-    assert np.abs(kernel.weights).max() > 0 and np.isfinite(kernel.weights).all()
+    weights = traces[0][-1][0]
+    assert np.abs(weights).max() > 0 and np.isfinite(weights).all()
     return kernel
 
 
@@ -46,12 +63,12 @@ def test_kernel_equals_mirror(draw, loss_options, solver_options, smoothing):
                 cost = p.costs
             assert_same_bits(p.X, p.y, cost=cost, bias=0.5 if seed % 2 else None,
                              sample_weight=p.weight if seed % 4 else None, smoothing=smoothing,
-                             C=[0.1, 1.0, 10.0][seed % 3], max_passes=2 + seed % 3,
+                             C=[0.1, 1.0, 10.0][seed % 3], max_passes=3 + seed % 3,
                              random_state=seed, **loss_options, **solver_options)
 
 
 @pytest.mark.parametrize("name", ["maxhinge", "topk", "usunier"])
-@pytest.mark.parametrize("solver", ["sdca", "bcfw", "fw"])
+@pytest.mark.parametrize("solver", ["sdca", "bcfw", "pairwise", "away", "fw"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_many_classes(draw, name, solver, smoothing):
     # 40 classes: sorting by merges, and updates that touch the few changed classes alone.
@@ -79,7 +96,7 @@ def test_equal_scores(draw):
     p = draw(n=16, m=5, d=4)
     X = np.ones((16, 3))
     for name, k in [("maxhinge", 1), ("topk", 3), ("usunier", 3)]:
-        for solver in ("sdca", "bcfw", "fw"):
+        for solver in ("sdca", "bcfw", "pairwise", "away", "fw"):
             assert_same_bits(X, p.y, loss=name, k=k, solver=solver, max_passes=3)
 
 

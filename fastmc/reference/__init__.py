@@ -3,6 +3,6 @@
 Same names, arguments and order of operations, in plain loops over Python floats, so results
 agree bit for bit. It carries the formulas; `engine="reference"` runs it.
 """
-from fastmc.reference import active_set, bcfw, fw, losses, order, samples, sdca
+from fastmc.reference import active_set, bcfw, fcd, fw, losses, order, samples, sdca, stumps
 
-__all__ = ["active_set", "bcfw", "fw", "losses", "order", "samples", "sdca"]
+__all__ = ["active_set", "bcfw", "fcd", "fw", "losses", "order", "samples", "sdca", "stumps"]

@@ -42,8 +42,9 @@ class ActiveSet:
         for i, y in enumerate(label.tolist()):
             if weight[i] > 0.0 and dual[i].any():
                 atom = self.put(i, (dual[i] / weight[i]).tolist(), y)
-                self.set_weight(i, atom, 1.0)
+                # In this order: a row that underflows to nothing is the zero corner.
                 self.zero_weight[i] = 0.0
+                self.set_weight(i, atom, 1.0)
 
     def shrink_weights(self, factor):
         """All duals times `factor` <= 1: what the weights lose goes to the zero corner."""
@@ -122,7 +123,10 @@ class ActiveSet:
             total = self.zero_weight[i]
             for atom in self.atoms[i]:
                 total += atom.weight
-            self.scale(i, 1.0 / total)
+            # By division: a corner that is left alone gets exactly one.
+            self.zero_weight[i] /= total
+            for atom in self.atoms[i]:
+                atom.weight /= total
         while len(self.atoms[i]) > self.cache_size:
             unused = [a for a in self.atoms[i] if a.weight == 0.0]
             if not unused:

@@ -28,26 +28,107 @@ class Average:
         samples.update([factor * c / lam_n for c in change], self.weights_sum)
 
 
-def named_classes(atoms, i, alpha, label, m):
+class Block:
+    """What one visit knows: see the fields in `bcfw_pass` and the functions it calls."""
+
+
+def named_classes(atoms, b, m):
     """The classes that alpha and the corners at hand are made of."""
-    marked = [a != 0.0 for a in alpha]
-    marked[label] = True
-    atoms.mark(i, marked)
+    marked = [a != 0.0 for a in b.alpha]
+    marked[b.y] = True
+    atoms.mark(b.i, marked)
     return [j for j in range(m) if marked[j]]
 
 
-def move_weights(atoms, i, corner, away, leaves, pairwise, t, limit):
-    """The step of size t in terms of the weights; an away corner at its limit is dropped."""
-    if pairwise:
-        atoms.set_weight(i, away, 0.0 if t == limit else atoms.get_weight(i, away) - t)
-        atoms.set_weight(i, corner, atoms.get_weight(i, corner) + t)
-    elif leaves:
-        atoms.scale(i, 1.0 + t)
-        atoms.set_weight(i, away, 0.0 if t == limit else max(atoms.get_weight(i, away) - t, 0.0))
+def look_at_cache(samples, atoms, weights, b):
+    """The best corner at hand, scored on the classes in b.classes alone."""
+    b.shifted = [0.0] * samples.n_classes
+    samples.class_scores(weights, b.classes, b.shifted)
+    b.inner = 0.0
+    for j in b.classes:
+        b.shifted[j] = (b.shifted[j] + samples.class_cost(b.i, j)) + b.gamma * b.alpha[j]
+        b.inner += b.shifted[j] * b.alpha[j]
+    b.corner = atoms.lowest(b.i, b.shifted, b.y)
+    b.gap = b.inner - b.weight * atoms.height(b.corner, b.shifted, b.y)
+
+
+def call_oracle(samples, loss, atoms, weights, b):
+    """The best corner of all, and the block gap."""
+    b.shifted = samples.scores(weights)
+    samples.add_cost(b.i, b.shifted)
+    b.inner = 0.0
+    for j in range(samples.n_classes):
+        b.shifted[j] += b.gamma * b.alpha[j]
+        b.inner += b.shifted[j] * b.alpha[j]
+    value, b.delta = loss.oracle(b.shifted, b.y)
+    b.gap = b.weight * value + b.inner
+    if atoms is not None:
+        b.corner = atoms.put(b.i, b.delta, b.y)
+
+
+def choose_direction(atoms, kind, b):
+    """delta, its gain <-delta, c + st> and the longest step."""
+    b.gain, b.limit, b.leaves = b.gap, 1.0, False
+    if atoms is None:
+        b.delta = [b.weight * d - a for d, a in zip(b.delta, b.alpha)]
+        return
+    sign = -1.0
+    if kind != "bcfw":
+        b.away = atoms.highest(b.i, b.shifted, b.y)
+        share = atoms.get_weight(b.i, b.away)
+    if kind == "pairwise":
+        b.gain = b.weight * (atoms.height(b.away, b.shifted, b.y) - atoms.height(b.corner, b.shifted, b.y))
+        b.limit, sign = share, 0.0
+    elif kind == "away":
+        away_gain = b.weight * atoms.height(b.away, b.shifted, b.y) - b.inner
+        if away_gain > b.gap and share < 1.0:
+            b.leaves, b.gain, b.limit, sign = True, away_gain, share / (1.0 - share), 1.0
+    b.delta = [sign * a for a in b.alpha]
+    if not b.leaves:
+        atoms.add(b.corner, b.weight, b.delta, b.y)
+    if kind == "pairwise" or b.leaves:
+        atoms.add(b.away, -b.weight, b.delta, b.y)
+
+
+def step_size(b, q):
+    """Exact line search, clipped; 0 where nothing is to be gained."""
+    norm = 0.0
+    for j in b.classes:
+        norm += b.delta[j] * b.delta[j]
+    if norm == 0.0 or b.gain <= 0.0:
+        return 0.0
+    # Without curvature (an all-zero row, no smoothing) the objective is linear.
+    curvature = (q + b.gamma) * norm
+    return b.gain / curvature if b.gain < b.limit * curvature else b.limit
+
+
+def move_weights(atoms, b, kind, t):
+    """The step in terms of the weights; an away corner at its limit is dropped."""
+    if kind == "pairwise" or b.leaves:
+        if b.leaves:
+            atoms.scale(b.i, 1.0 + t)
+        left = max(atoms.get_weight(b.i, b.away) - t, 0.0)
+        atoms.set_weight(b.i, b.away, 0.0 if t == b.limit else left)
     else:
-        atoms.scale(i, 1.0 - t)
-        atoms.set_weight(i, corner, atoms.get_weight(i, corner) + t)
-    atoms.tidy(i, True)
+        atoms.scale(b.i, 1.0 - t)
+    if not b.leaves:
+        atoms.set_weight(b.i, b.corner, atoms.get_weight(b.i, b.corner) + t)
+    atoms.tidy(b.i, True)
+
+
+def move_dual(atoms, b, kind, t, m):
+    """How alpha changes; b.alpha becomes what it is after the step."""
+    if kind == "bcfw":
+        change = [0.0] * m
+        for j in b.classes:
+            change[j] = t * b.delta[j]
+            b.alpha[j] += change[j]
+        return change
+    move_weights(atoms, b, kind, t)
+    new = atoms.point(b.i, b.weight, b.y, m)
+    change = [new[j] - b.alpha[j] for j in range(m)]
+    b.alpha = new
+    return change
 
 
 def bcfw_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smoothing,
@@ -103,89 +184,32 @@ def bcfw_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smo
     calls = hits = 0
     caching = atoms is not None and atoms.cache_size > 0
     for position in range(start, stop):
-        i = order.next(position)
-        y, weight = samples.label[i], samples.weight[i]
-        gamma = smoothing / weight
-        alpha = dual[i].tolist()
-        samples.load(i)
-        hit = leaves = False
-        corner = away = vertex = None
+        b = Block()
+        b.i = order.next(position)
+        b.y, b.weight, b.alpha = samples.label[b.i], samples.weight[b.i], dual[b.i].tolist()
+        b.gamma = smoothing / b.weight
+        samples.load(b.i)
         if caching:
-            classes = named_classes(atoms, i, alpha, y, m)
-            shifted = [0.0] * m
-            samples.class_scores(weights, classes, shifted)
-            inner = 0.0
-            for j in classes:
-                shifted[j] = (shifted[j] + samples.class_cost(i, j)) + gamma * alpha[j]
-                inner += shifted[j] * alpha[j]
-            corner = atoms.lowest(i, shifted, y)
-            gap = inner - weight * atoms.height(corner, shifted, y)
-            hit = gap >= max(cache_f * float(gaps[i]), cache_floor)
-        if hit:
+            b.classes = named_classes(atoms, b, m)
+            look_at_cache(samples, atoms, weights, b)
+        if caching and b.gap > 0.0 and b.gap >= max(cache_f * float(gaps[b.i]), cache_floor):
             hits += 1
         else:
             calls += 1
-            classes = list(range(m))
-            shifted = samples.scores(weights)
-            samples.add_cost(i, shifted)
-            for j in range(m):
-                shifted[j] += gamma * alpha[j]
-            value, vertex = loss.oracle(shifted, y)
-            gap = weight * value
-            inner = 0.0
-            for j in range(m):
-                inner += shifted[j] * alpha[j]
-            gap += inner
-            gaps[i] = gap
-            order.saw(i, gap)
-            if atoms is not None:
-                corner = atoms.put(i, vertex, y)
-        gain, limit = gap, 1.0
-        if kind != "bcfw":
-            away = atoms.highest(i, shifted, y)
-        delta = [0.0] * m
-        if kind == "pairwise":
-            gain = weight * (atoms.height(away, shifted, y) - atoms.height(corner, shifted, y))
-            limit = atoms.get_weight(i, away)
-            atoms.add(corner, weight, delta, y)
-            atoms.add(away, -weight, delta, y)
-        else:
-            if kind == "away":
-                away_gain = weight * atoms.height(away, shifted, y) - inner
-                share = atoms.get_weight(i, away)
-                if away_gain > gap and share < 1.0:
-                    leaves, gain, limit = True, away_gain, share / (1.0 - share)
-            if leaves:
-                delta = list(alpha)
-                atoms.add(away, -weight, delta, y)
-            elif atoms is None:
-                delta = [weight * vertex[j] - alpha[j] for j in range(m)]
-            else:
-                delta = [-a for a in alpha]
-                atoms.add(corner, weight, delta, y)
+            b.classes = range(m)
+            call_oracle(samples, loss, atoms, weights, b)
+            gaps[b.i] = b.gap
+            order.saw(b.i, b.gap)
+        choose_direction(atoms, kind, b)
         if average is not None:
             average.steps += 1
-        norm = 0.0
-        for j in classes:
-            norm += delta[j] * delta[j]
-        if norm == 0.0 or gain <= 0.0:
-            continue
-        curvature = (samples.sqnorm[i] / lam_n + gamma) * norm
-        t = gain / curvature if gain < limit * curvature else limit
-        if kind == "bcfw":
-            if caching:
-                atoms.tidy(i, False)
-            change = [0.0] * m
-            for j in classes:
-                change[j] = t * delta[j]
-                alpha[j] += change[j]
-        else:
-            move_weights(atoms, i, corner, away, leaves, kind == "pairwise", t, limit)
-            new = atoms.point(i, weight, y, m)
-            change = [new[j] - alpha[j] for j in range(m)]
-            alpha = new
-        dual[i] = alpha
-        samples.update([c / lam_n for c in change], weights)
-        if average is not None:
-            average.add(samples, i, change, lam_n)
+        t = step_size(b, samples.sqnorm[b.i] / lam_n)
+        if t > 0.0:
+            change = move_dual(atoms, b, kind, t, m)
+            dual[b.i] = b.alpha
+            samples.update([c / lam_n for c in change], weights)
+            if average is not None:
+                average.add(samples, b.i, change, lam_n)
+        if atoms is not None and (kind == "bcfw" or t == 0.0):
+            atoms.tidy(b.i, False)
     return calls, hits

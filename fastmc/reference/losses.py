@@ -134,16 +134,18 @@ class Loss:
         """PAV(z - t omega rho_{first_rank..}) by pooling adjacent violators.
 
         Returns the value of each entry's block, z minus that value (the bound of beta), and
-        the block's mean of omega rho (minus the derivative of the value in t).
+        the block's mean of omega rho (minus the derivative of the value in t). A block sums
+        z relative to its first entry: the bounds of beta must not suffer from far away z.
         """
         blocks = []
         for j in range(count):
-            sum_z, sum_rho, start = self.z[j], weight * self.rho[first_rank + j], j
-            value = sum_z - t * sum_rho
+            sum_z, sum_rho, start = 0.0, weight * self.rho[first_rank + j], j
+            value = self.z[j] - t * sum_rho
             while blocks and blocks[-1][3] < value:
-                z, rho, start, _ = blocks.pop()
-                sum_z, sum_rho = z + sum_z, rho + sum_rho
-                value = (sum_z - t * sum_rho) / (j + 1 - start)
+                z, rho, first, _ = blocks.pop()
+                sum_z = z + (sum_z + (j + 1 - start) * (self.z[start] - self.z[first]))
+                sum_rho, start = rho + sum_rho, first
+                value = self.z[start] + (sum_z - t * sum_rho) / (j + 1 - start)
             blocks.append((sum_z, sum_rho, start, value))
         value, cap, mean_rho = [], [], []
         ends = [block[2] for block in blocks[1:]] + [count]
@@ -151,7 +153,7 @@ class Loss:
             mean_z, rho = sum_z / (end - start), sum_rho / (end - start)
             for j in range(start, end):
                 value.append(block_value)
-                cap.append((self.z[j] - mean_z) + t * rho)
+                cap.append((self.z[j] - self.z[start] - mean_z) + t * rho)
                 mean_rho.append(rho)
         return value, cap, mean_rho
 
@@ -189,7 +191,8 @@ class Loss:
             if j < n_low:
                 beta = self.low_cap[j]
             elif j < n_high:
-                beta = self.z[j] - u
+                # The bounds hold to rounding of beta, z - u only to rounding of z.
+                beta = min(max(self.z[j] - u, self.high_cap[j]), self.low_cap[j])
             else:
                 beta = self.high_cap[j]
             if beta > 0.0:
@@ -278,6 +281,9 @@ class TopKLoss(Loss):
             for _ in range(200):
                 # Newton's step is exact on the linear piece of the root; the bracket guards it.
                 step = t - f / slope if slope < 0.0 else -1.0
+                # Converged: leaving the bracket by rounding must not start a bisection.
+                if abs(step - t) <= 1e-15 * t:
+                    break
                 if not t_low < step < t_high:
                     step = 0.5 * (t_low + t_high)
                 moved = abs(step - t)
