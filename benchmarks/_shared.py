@@ -176,7 +176,8 @@ def draw(axes, rows, unit, measure):
                         if row["solver"] == solver and row[measure] > 0)
         if points:
             axes.loglog(*zip(*points), style, label=solver, markersize=4, linewidth=1, fillstyle="none")
-    axes.set_xlabel(unit)
+    axes.tick_params(axis="x", which="minor", labelsize="x-small", labelrotation=60)
+    axes.set_xlabel(unit.replace("_", " "))
     axes.set_ylabel(measure.replace("_", " "))
     axes.legend(fontsize="x-small")
 

@@ -161,9 +161,9 @@ def methods(options):
 def methods_table(rows):
     lines = ["passes | effective passes (without full gap passes) | CPU seconds to a relative gap of; "
              "the last relative gap",
-             f"{'data':22}{'method':24}" + "".join(f"{level:>29g}" for level in LEVELS) + f"{'last':>10}"]
+             f"{'data':22}{'method':24}" + "".join(f"{level:>32g}" for level in LEVELS) + f"{'last':>10}"]
     for (dataset, solver), mine in group(rows).items():
-        cells = "".join(f"{to_level(first(mine, level)):>29}" for level in LEVELS)
+        cells = "".join(f"{to_level(first(mine, level)):>32}" for level in LEVELS)
         lines.append(f"{dataset:22}{solver:24}{cells}{mine[-1]['relative_gap']:10.2g}")
     return lines
 
