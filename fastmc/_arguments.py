@@ -66,6 +66,31 @@ def path_parser():
     return parser
 
 
+def boost_parser():
+    parser = make_parser("boost", "training_file [model_file]",
+                         "Train MultiBoost: decision stumps for every class. The model file is by "
+                         "default the training file's name + .npz, in the current folder.")
+    add = parser.add_argument
+    add("training_file", help=argparse.SUPPRESS)
+    add("model_file", nargs="?", help=argparse.SUPPRESS)
+    add("-c", dest="C", type=float, default=1e4, metavar="C", help="weight of the loss (default 10000)")
+    add("-e", dest="tol", type=float, default=0.01, metavar="TOL",
+        help="violation of optimality a round may leave (0.01)")
+    add("-m", dest="n_threads", type=int, default=1, metavar="N",
+        help="threads (1); 0: all cores")
+    add("--rounds", type=int, default=200, metavar="N", help="a stump per class each (default 200)")
+    add("--max-sweeps", type=int, default=5, metavar="N", help="over the weights, a round (default 5)")
+    add("--shared", action="store_true", help="one stump a round for all classes")
+    add("--stage-wise", action="store_true", help="never correct the weights of earlier rounds")
+    add("--master", default="fcd", metavar="NAME", help="solver of the weights: fcd (default), lbfgsb")
+    add("--early-stopping", type=int, metavar="N",
+        help="stop after N rounds without a smaller validation error, keep the best round")
+    add("--validation", metavar="FILE",
+        help="data for --early-stopping (default: a tenth of the training data)")
+    add("--seed", type=int, default=0, metavar="N", help="of all that is random (default 0)")
+    return parser
+
+
 def add_problem_options(add):
     """What is minimised."""
     add("-B", dest="bias", type=float, default=-1.0, metavar="BIAS",

@@ -34,6 +34,9 @@ class Master:
         self.count = np.zeros(n_classes, dtype=np.intp)
         self.bits = np.zeros((n_classes, 0, -(-len(label) // 8)), dtype=np.uint8)
         self.w = np.zeros((n_classes, 0))
+        # Outputs as numbers, for L-BFGS-B alone, and how many each class has of them.
+        self.dense = np.zeros((n_classes, 0, len(label)))
+        self.dense_count = np.zeros(n_classes, dtype=np.intp)
         self.own = np.arange(n_classes)[:, None] == label
         self.refresh()
 
@@ -41,14 +44,18 @@ class Master:
     def n_samples(self):
         return len(self.label)
 
-    def add(self, c, outputs):
-        """Give class c one more learner, of weight zero; `outputs` are -1 or +1, (n_samples,)."""
+    def pack(self, c, outputs):
+        """Bits of delta = h on the rows of class c and -h on the others, for outputs -1 and +1."""
+        return np.packbits((outputs > 0) == self.own[c], bitorder="little")
+
+    def add(self, c, bits):
+        """Give class c one more learner, of weight zero; its coordinate."""
         if self.count[c] == self.bits.shape[1]:
             room = max(8, self.bits.shape[1] // 2)
             self.bits = np.pad(self.bits, ((0, 0), (0, room), (0, 0)))
             self.w = np.pad(self.w, ((0, 0), (0, room)))
         j = self.count[c]
-        self.bits[c, j] = np.packbits((outputs > 0) == self.own[c], bitorder="little")
+        self.bits[c, j] = bits
         self.count[c] += 1
         return c, j
 
@@ -57,9 +64,9 @@ class Master:
         bits = np.unpackbits(self.bits[c, j], count=self.n_samples, bitorder="little")
         return np.where(bits == self.own[c], 1, -1).astype(np.int8)
 
-    def refresh(self):
+    def refresh(self, F=None):
         """r and e anew from w, in the log domain: nothing overflows and no rounding stays."""
-        F = self.scores()
+        F = self.scores() if F is None else F
         own = F[self.label, np.arange(self.n_samples)]
         others = np.where(self.own, -math.inf, F)
         top = others.max(axis=0)
@@ -166,13 +173,15 @@ class Master:
             ftol, the relative decrease of the objective at which it stops.
         """
         columns = self.coordinates()
-        delta = [np.array([self.outputs(c, j) for j in range(self.count[c])], dtype=np.float64)
-                 .reshape(self.count[c], self.n_samples) for c in range(self.n_classes)]
-        ends = np.cumsum(self.count)[:-1]
+        delta = self._dense_outputs()
+        ends, rows = np.cumsum(self.count)[:-1], np.arange(self.n_samples)
+
+        def scores(x):
+            return np.stack([part @ d for part, d in zip(np.split(x, ends), delta)])
 
         def value_and_gradient(x):
-            F = np.stack([part @ d for part, d in zip(np.split(x, ends), delta)])
-            mu = np.exp(np.where(self.own, -math.inf, F - F[self.label, np.arange(self.n_samples)]))
+            F = scores(x)
+            mu = np.exp(np.where(self.own, -math.inf, F - F[self.label, rows]))
             mu *= self.weight
             u = np.where(self.own, mu.sum(axis=0), -mu)
             gradient = np.concatenate([d @ row for d, row in zip(delta, u)])
@@ -182,5 +191,16 @@ class Master:
                           bounds=[(0.0, None)] * len(columns[0]),
                           options={"ftol": tol, "gtol": 0.0, "maxiter": 15000, "maxfun": 30000})
         self.w[columns] = result.x
-        self.refresh()
+        self.refresh(scores(result.x))
         return result.nit
+
+    def _dense_outputs(self):
+        """Outputs of each class as float64, (count, n_samples); kept, so that a call adds the new."""
+        room = self.bits.shape[1] - self.dense.shape[1]
+        if room:
+            self.dense = np.pad(self.dense, ((0, 0), (0, room), (0, 0)))
+        for c, count in enumerate(self.count):
+            for j in range(self.dense_count[c], count):
+                self.dense[c, j] = self.outputs(c, j)
+        self.dense_count[:] = self.count
+        return [part[:count] for part, count in zip(self.dense, self.count)]

@@ -11,7 +11,99 @@ from fastmc._problem import check_matrix
 __all__ = ["Model", "ModelError", "load_model"]
 
 
-class Model:
+class Ranker:
+    """Labels from the scores of classes: what has decision_function and classes_ can have these."""
+
+    def predict(self, X):
+        """The label of the largest score; of equal scores the class that sorts first.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_samples,)
+            Labels out of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            As `decision_function`.
+        """
+        best = np.argmax(self.decision_function(X), axis=1)
+        return self.classes_[best]
+
+    def predict_topk(self, X, k):
+        """The labels of the k largest scores, best first.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        k : int
+            1 <= k <= n_classes.
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_samples, k)
+            Labels out of `classes_`. Of equal scores, the class that sorts first comes first.
+
+        Raises
+        ------
+        ValueError
+            For a k out of range, and as `decision_function`.
+        """
+        scores = self.decision_function(X)
+        k = check_k(k, scores.shape[1])
+        # A stable sort keeps equal scores in class order.
+        return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
+
+    def score(self, X, y):
+        """Accuracy: the fraction of samples whose label is predicted.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Labels; those that training has not seen count as errors.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If X and y do not fit each other or are empty, and as `decision_function`.
+        """
+        return float(np.mean(self.predict(X) == check_labels(X, y)))
+
+    def topk_error(self, X, y, k):
+        """The fraction of samples whose label is not among the k best.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Labels; those that training has not seen count as errors.
+        k : int
+            1 <= k <= n_classes.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            For a k out of range, if X and y do not fit each other or are empty, and as
+            `decision_function`.
+        """
+        hits = self.predict_topk(X, k) == check_labels(X, y)[:, None]
+        return float(np.mean(~hits.any(axis=1)))
+
+
+class Model(Ranker):
     """A linear multi-class classifier; `fastmc.train` and `fastmc.load_model` make them.
 
     Parameters
@@ -123,93 +215,6 @@ class Model:
             scores += self.intercept_
         return scores
 
-    def predict(self, X):
-        """The label of the largest score; of equal scores the class that sorts first.
-
-        Parameters
-        ----------
-        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray, shape (n_samples,)
-            Labels out of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            As `decision_function`.
-        """
-        return self.classes_[np.argmax(self.decision_function(X), axis=1)]
-
-    def predict_topk(self, X, k):
-        """The labels of the k largest scores, best first.
-
-        Parameters
-        ----------
-        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
-        k : int
-            1 <= k <= n_classes.
-
-        Returns
-        -------
-        numpy.ndarray, shape (n_samples, k)
-            Labels out of `classes_`. Of equal scores, the class that sorts first comes first.
-
-        Raises
-        ------
-        ValueError
-            For a k out of range, and as `decision_function`.
-        """
-        k = check_k(k, len(self.classes_))
-        # A stable sort keeps equal scores in class order.
-        best = np.argsort(-self.decision_function(X), axis=1, kind="stable")[:, :k]
-        return self.classes_[best]
-
-    def score(self, X, y):
-        """Accuracy: the fraction of samples whose label is predicted.
-
-        Parameters
-        ----------
-        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
-            Labels; those that training has not seen count as errors.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            If X and y do not fit each other or are empty, and as `decision_function`.
-        """
-        return float(np.mean(self.predict(X) == _check_labels(X, y)))
-
-    def topk_error(self, X, y, k):
-        """The fraction of samples whose label is not among the k best.
-
-        Parameters
-        ----------
-        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
-            Labels; those that training has not seen count as errors.
-        k : int
-            1 <= k <= n_classes.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            For a k out of range, if X and y do not fit each other or are empty, and as
-            `decision_function`.
-        """
-        hits = self.predict_topk(X, k) == _check_labels(X, y)[:, None]
-        return float(np.mean(~hits.any(axis=1)))
-
     def save(self, path):
         """Write the model to a file, which appears whole or not at all.
 
@@ -244,7 +249,7 @@ def load_model(path):
 
     Returns
     -------
-    Model
+    Model or MultiBoostClassifier
         Equal to the saved one, the weights bit for bit. Text holds no loss, certificate or dual.
 
     Raises
@@ -254,9 +259,19 @@ def load_model(path):
     OSError
         If the file cannot be read.
     """
-    parts = (_model_npz if is_native(path) else _model_text).load(path)
+    if not is_native(path):
+        return make_model(Model, _model_text.load(path), path)
+    kind, parts = _model_npz.load(path)
+    if kind == _model_npz.KIND:
+        return make_model(Model, parts, path)
+    from fastmc.boosting import from_parts  # which needs this module
+    return make_model(from_parts, parts, path)
+
+
+def make_model(make, parts, path):
+    """Call `make`; what it refuses is a fault of the file."""
     try:
-        return Model(**parts)
+        return make(**parts)
     except ValueError as error:
         raise ModelError(f"{os.fsdecode(path)}: {error}") from None
 
@@ -285,7 +300,8 @@ def _check_weights(weights, classes, bias):
         raise ValueError("weights and bias must be finite")
 
 
-def _check_labels(X, y):
+def check_labels(X, y):
+    """`y` as an array with a label for each row of X, of which there are some."""
     y = np.asarray(y)
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     if y.shape != (n_samples,):

@@ -2,7 +2,7 @@
 
 `meta` is a JSON text with the format number and everything that is no array. `weights` and
 `classes` are always there; `sample_weight`, `dual_*` (the parts of a CSR array) and `history_*`
-(one per column) where the model has them.
+(one per column) where the model has them. A `kind` in `meta` marks other models: see _boosting_npz.
 """
 import json
 import os
@@ -19,6 +19,7 @@ from fastmc._problem import check_matrix
 from fastmc.losses import LOSSES, LossSpec
 
 FORMAT = 1
+KIND = "linear"
 CSR_PARTS = ("data", "indices", "indptr")
 NUMBERS = ("bias", "smoothing", "C", "lam", "n_samples", "n_passes")
 TEXTS = ("solver", "status")
@@ -26,15 +27,14 @@ TEXTS = ("solver", "status")
 
 def save(model, path):
     """Write all of `model`; see `Model.save`."""
-    classes, are_objects = _plain_labels(model.classes_)
-    meta = {"format": FORMAT, "object_labels": are_objects, "spec": None, "certificate": None}
+    classes, are_objects = plain_labels(model.classes_)
+    meta = {"object_labels": are_objects, "spec": None, "certificate": None}
     meta |= {key: getattr(model, key) for key in NUMBERS + TEXTS}
     if model.spec is not None:
         meta["spec"] = [model.spec.name, list(model.spec.rho), model.spec.own_class]
     if model.certificate is not None:
         meta["certificate"] = list(model.certificate)
-    arrays = {"meta": np.array(json.dumps(meta, default=_plain_number)),
-              "weights": model.weights, "classes": classes}
+    arrays = {"weights": model.weights, "classes": classes}
     if model.sample_weight is not None:
         arrays["sample_weight"] = np.asarray(model.sample_weight, dtype=np.float64)
     if model.dual_ is not None:
@@ -42,11 +42,17 @@ def save(model, path):
         arrays |= {f"dual_{part}": getattr(dual, part) for part in CSR_PARTS}
     if model.history is not None:
         arrays |= {f"history_{column}": model.history[column] for column in COLUMNS}
+    write(path, meta, arrays)
+
+
+def write(path, meta, arrays):
+    """An archive of arrays and of what `meta` says besides the format."""
+    text = json.dumps({"format": FORMAT, **meta}, default=_plain_number)
     with replacing(path, "wb") as file:
-        np.savez(file, **arrays)
+        np.savez(file, meta=np.array(text), **arrays)
 
 
-def _plain_labels(classes):
+def plain_labels(classes):
     """(labels as an array that needs no pickling, whether they were objects)."""
     plain = classes
     if classes.dtype.kind == "O":
@@ -67,33 +73,45 @@ def _plain_number(value):
 
 
 def load(path):
-    """The arguments of the Model in a file; see `load_model`."""
+    """(kind, parts) of the model in a file: for KIND the arguments of Model; see `load_model`."""
     with open(path, "rb") as file:
         try:
             if not zipfile.is_zipfile(file):
                 raise ValueError("not an .npz archive")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
-                return _parts(archive)
+                return _read(archive)
         except Exception as error:  # a damaged archive can raise nearly anything
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ModelError(f"{os.fsdecode(path)}: not a model file: {reason}") from None
 
 
-def _parts(archive):
-    meta = json.loads(str(_array(archive, "meta", "U", 0)))
+def _read(archive):
+    from fastmc import _boosting_npz  # which needs this module
+    meta = json.loads(str(array(archive, "meta", "U", 0)))
+    version = meta.get("format") if isinstance(meta, dict) else None
+    if version != FORMAT:
+        raise ValueError(f"format {version!r} is unknown, this version reads {FORMAT}")
+    kind = meta.get("kind", KIND)
+    readers = {KIND: _parts, _boosting_npz.KIND: _boosting_npz.parts}
+    if kind not in readers:
+        raise ValueError(f"kind {kind!r} is unknown")
+    return kind, readers[kind](archive, meta)
+
+
+def _parts(archive, meta):
     _check_meta(meta)
-    classes = _array(archive, "classes", "biufUS", 1)
+    classes = array(archive, "classes", "biufUS", 1)
     n_samples, n_classes = meta["n_samples"], len(classes)
     parts = {key: meta[key] for key in NUMBERS + TEXTS}
-    parts["weights"] = _array(archive, "weights", "f", 2)
+    parts["weights"] = array(archive, "weights", "f", 2)
     parts["classes"] = classes.astype(object) if meta["object_labels"] else classes
     if meta["spec"] is not None:
         parts["spec"] = _spec(n_classes, *meta["spec"])
     if meta["certificate"] is not None:
         parts["certificate"] = Certificate(*map(float, meta["certificate"]))
     if "sample_weight" in archive:
-        parts["sample_weight"] = _array(archive, "sample_weight", "f", 1)
+        parts["sample_weight"] = array(archive, "sample_weight", "f", 1)
         if len(parts["sample_weight"]) != n_samples:
             raise ValueError(f"sample_weight does not fit {n_samples} samples")
     if "dual_data" in archive:
@@ -104,9 +122,6 @@ def _parts(archive):
 
 
 def _check_meta(meta):
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        version = meta.get("format") if isinstance(meta, dict) else None
-        raise ValueError(f"format {version!r} is unknown, this version reads {FORMAT}")
     for key in (*NUMBERS, *TEXTS, "object_labels", "spec", "certificate"):
         if key not in meta:
             raise ValueError(f"no {key} in meta")
@@ -120,7 +135,7 @@ def _check_meta(meta):
             raise ValueError(f"{key} is {meta[key]!r}")
 
 
-def _array(archive, key, kinds, ndim):
+def array(archive, key, kinds, ndim):
     if key not in archive:
         raise ValueError(f"no {key} in the archive")
     values = archive[key]
@@ -140,14 +155,14 @@ def _spec(n_classes, name, rho, own_class):
 
 def _dual(archive, shape):
     kinds = zip(CSR_PARTS, ("f", "i", "i"))
-    parts = [_array(archive, f"dual_{part}", kind, 1) for part, kind in kinds]
+    parts = [array(archive, f"dual_{part}", kind, 1) for part, kind in kinds]
     dual = sp.csr_array(shape, dtype=np.float64)
     dual.data, dual.indices, dual.indptr = parts
     return check_matrix(dual, "dual")
 
 
 def _history(archive):
-    columns = [_array(archive, f"history_{column}", "fi", 1) for column in COLUMNS]
+    columns = [array(archive, f"history_{column}", "fi", 1) for column in COLUMNS]
     if len(set(map(len, columns))) != 1:
         raise ValueError("the columns of the history differ in length")
     return History(zip(*[column.tolist() for column in columns]))

@@ -99,11 +99,49 @@ def certificate_text(facts):
     return text.format(**facts)
 
 
-def info_text(facts):
+def boost_facts(model):
+    """The numbers of a MultiBoostClassifier."""
+    used = sum(int((weights > 0).sum()) for weights in model.weights_)
+    return {"n_features": model.n_features_in_, "n_classes": len(model.classes_), "C": model.C,
+            "class_wise": model.class_wise, "stage_wise": model.stage_wise, "master": model.master,
+            "n_rounds": model.n_rounds_, "converged": model.converged_, "n_stumps": used,
+            "features_used": int((model.feature_counts() > 0).sum()),
+            "objective": model.objective_, "lower_bound": model.lower_bound_,
+            "global_lower_bound": model.global_lower_bound_, "solver_seconds": model.solver_time_}
+
+
+def boost_text(facts):
+    yield data_text(facts)
+    yield ("trained in {train_seconds:.2f} s, {solver_seconds:.2f} s of it for the weights"
+           .format(**facts))
+    yield from boosted_lines(facts)
+    yield from file_lines(facts, model_file="model")
+
+
+def boosted_lines(facts):
+    status = "no stump is missing" if facts["converged"] else "not all stumps"
+    yield ("rounds = {n_rounds} ({status}), stumps = {n_stumps}, on {features_used} features"
+           .format(status=status, **facts))
+    yield ("objective = {objective:.9g}, optimum at least {lower_bound:.9g}, over all stumps at least "
+           "{global_lower_bound:.9g}".format(**facts))
+
+
+def boost_info_text(facts):
+    yield from shape_lines(facts)
+    learners = "class-wise" if facts["class_wise"] else "shared"
+    yield f"MultiBoost of {learners} stumps, {'stage-wise, ' * facts['stage_wise']}C = {facts['C']:g}"
+    yield from boosted_lines(facts)
+
+
+def shape_lines(facts):
     classes = " ".join(label_text(label) for label in facts["classes"][:20])
     more = " ..." if facts["n_classes"] > 20 else ""
     yield f"classes = {facts['n_classes']}: {classes}{more}"
     yield f"features = {facts['n_features']}"
+
+
+def info_text(facts):
+    yield from shape_lines(facts)
     yield f"bias = {'none' if facts['bias'] is None else format(facts['bias'], 'g')}"
     if facts["loss"] is None:
         yield "loss = unknown"

@@ -279,14 +279,15 @@ class Run:
 class Progress:
     """A tqdm bar where tqdm is installed, at most a line a second otherwise; nothing if off."""
 
-    def __init__(self, verbose, total):
+    def __init__(self, verbose, total, unit="pass"):
         self.on, self.bar, self.shown, self.passes = bool(verbose), None, 0.0, 0
+        self.unit = unit
         if self.on:
             try:
                 from tqdm import tqdm
             except ImportError:
                 return
-            self.bar = tqdm(total=total, unit="pass", file=sys.stderr)
+            self.bar = tqdm(total=total, unit=unit, file=sys.stderr)
 
     def show(self, text, seconds):
         """One more pass, and what to say of it."""
@@ -296,7 +297,7 @@ class Progress:
             self.bar.update()
         elif self.on and seconds - self.shown >= 1.0:
             self.shown = seconds
-            print(f"pass {self.passes}: {text}, {seconds:.1f} s", file=sys.stderr)
+            print(f"{self.unit} {self.passes}: {text}, {seconds:.1f} s", file=sys.stderr)
 
     def close(self):
         if self.bar is not None:

@@ -4,18 +4,18 @@ Column generation (Lin et al., algorithm 1): the weights of all learners so far 
 problem; then each class gets the weak learner with the largest edge, and so on until no weak
 learner has an edge above one, which proves the model optimal over all of them.
 """
-import copy
-import time
+import os
 
 import numpy as np
 
+from fastmc import _boosting_npz, _model_npz
+from fastmc._column_generation import Boosting, outputs_of
 from fastmc._master import Master
+from fastmc._model import ModelError, Ranker, check_labels, make_model
 from fastmc._options import check_choice, check_count, check_range, make_generator
 from fastmc._problem import check_matrix, check_weights, encode_labels
-from fastmc.stumps import Stumps, outputs as stump_outputs
 
-# How far the master's tolerance is tightened when the best learners are all old ones.
-TIGHTEN, TIGHTEST = 0.1, 1e-9
+__all__ = ["MultiBoostClassifier", "load", "solve_weights"]
 
 
 def solve_weights(H, y, C, tol=1e-6, max_sweeps=20000, init=None, random_state=0, engine="cython"):
@@ -63,7 +63,7 @@ def solve_weights(H, y, C, tol=1e-6, max_sweeps=20000, init=None, random_state=0
     master = Master(label, len(classes), C, np.ones(H.shape[2]), engine)
     for c in range(H.shape[0]):
         for outputs in H[c]:
-            master.add(c, outputs)
+            master.add(c, master.pack(c, outputs))
     if init is not None:
         _start_from(master, init, H.shape[:2])
     sweeps = master.solve(tol, max_sweeps, make_generator(random_state))
@@ -78,7 +78,10 @@ def _start_from(master, init, shape):
     if init.shape != shape or not np.isfinite(init).all() or (init < 0).any():
         raise ValueError(f"init of shape {init.shape} must be finite, non-negative and of shape {shape}")
     master.w[:, : shape[1]] = init
-    master.refresh()
+    with np.errstate(over="ignore", invalid="ignore"):
+        master.refresh()
+        if not np.isfinite(master.objective()):
+            raise ValueError("the objective overflows at init")
 
 
 def _check_master(C, tol, max_sweeps):
@@ -87,7 +90,7 @@ def _check_master(C, tol, max_sweeps):
     check_count("max_sweeps", max_sweeps, 1)
 
 
-class MultiBoostClassifier:
+class MultiBoostClassifier(Ranker):
     """Multi-class boosting with class-wise weak learners (Lin et al.).
 
     Parameters
@@ -126,12 +129,13 @@ class MultiBoostClassifier:
     classes_ : ndarray
         Sorted labels.
     n_rounds_ : int
-        Rounds run.
+        Rounds run; with early stopping those that the model keeps.
     n_features_in_ : int
     learners_ : list of lists
-        For each class its learners in order: (feature, threshold, polarity) for stumps.
+        For each class its learners in order: (feature, threshold, polarity) for stumps. None is
+        there twice, so a class can have fewer than n_rounds_.
     weights_ : list of ndarray
-        Their weights.
+        Their weights, many of them zero.
     solver_time_ : float
         Seconds spent on the master problem.
     objective_, lower_bound_ : float
@@ -171,23 +175,40 @@ class MultiBoostClassifier:
         ValueError
             Naming the argument and what is wrong with it.
         """
-        self._check()
+        self.check_params()
         rng = make_generator(self.random_state)
         X = check_matrix(X)
-        self.classes_, label = encode_labels(y, X.shape[0])
+        if 0 in X.shape:
+            raise ValueError(f"X is empty: shape {X.shape}")
+        classes, label = encode_labels(y, X.shape[0])
         weight = check_weights(sample_weight, X.shape[0])
-        if self.early_stopping is not None and validation is None:
-            X, label, weight, validation = self._split(X, label, weight, rng)
         used = weight > 0
+        if not used.any():
+            raise ValueError("all samples have weight zero")
         if not used.all():
             X, label, weight = X[used], label[used], weight[used]
-        self.n_features_in_ = X.shape[1]
-        run = _Boosting(self, X, label, weight, rng, validation)
+        if validation is not None:
+            validation = self._check_validation(validation, X.shape[1], classes)
+        elif self.early_stopping is not None:
+            X, label, weight, validation = _split(X, label, weight, rng)
+        run = Boosting(self, X, label, len(classes), weight, rng, validation)
         run.until_done()
-        run.finish()
+        if run.errors and validation is not None:
+            run.keep_best()
+        self._take(run, classes)
         return self
 
-    def _check(self):
+    def _take(self, run, classes):
+        """The results of a run as attributes."""
+        self.classes_, self.n_features_in_ = classes, run.X.shape[1]
+        self.learners_, self._stages = run.learners, run.stages
+        self.n_rounds_ = len(run.stages)
+        self.weights_ = run.stages[-1] if run.stages else [np.zeros(0) for _ in classes]
+        self.converged_, self.solver_time_ = run.converged, run.solver_time
+        self.objective_, self.lower_bound_, self.global_lower_bound_ = run.bounds()
+
+    def check_params(self):
+        """ValueError, naming the parameter, if one has a value that it cannot have."""
         check_count("n_rounds", self.n_rounds, 1)
         _check_master(self.C, self.tol, self.max_sweeps)
         check_choice("master", self.master, ["fcd", "lbfgsb"])
@@ -195,66 +216,92 @@ class MultiBoostClassifier:
         check_count("n_threads", self.n_threads, 0)
         if self.early_stopping is not None:
             check_count("early_stopping", self.early_stopping, 1)
+        if self.stage_wise and self.master != "fcd":
+            raise ValueError(f'stage_wise is for master="fcd", not {self.master!r}')
         learner = self.weak_learner
         if learner != "stump" and not (hasattr(learner, "fit") and hasattr(learner, "predict")):
             raise ValueError(f'weak_learner={learner!r} must be "stump" or have fit and predict')
 
-    def _split(self, X, label, weight, rng):
-        """A tenth of each class goes to the validation data; classes of one row stay."""
-        order = rng.permutation(len(label))
-        held = np.zeros(len(label), dtype=bool)
-        for c in range(len(self.classes_)):
-            rows = order[label[order] == c]
-            held[rows[: min(len(rows) - 1, -(-len(rows) // 10))]] = True
-        return X[~held], label[~held], weight[~held], (X[held], self.classes_[label[held]])
+    def _check_validation(self, validation, n_features, classes):
+        """(X, label) of validation data; a label that training has not seen becomes -1."""
+        if self.early_stopping is None:
+            raise ValueError("validation is for early_stopping, which is None")
+        X, y = validation
+        X = check_matrix(X, "validation X")
+        if X.shape[1] != n_features:
+            raise ValueError(f"validation X has {X.shape[1]} features, X has {n_features}")
+        y = check_labels(X, y)
+        label = np.full(len(y), -1)
+        for c, name in enumerate(classes):
+            label[y == name] = c
+        return X, label
 
     def decision_function(self, X):
         """F_y(x), shape (n_samples, n_classes)."""
-        return self._scores(X, self.weights_)
-
-    def predict(self, X):
-        """Labels, shape (n_samples,)."""
-        return self.classes_[np.argmax(self.decision_function(X), axis=1)]
-
-    def score(self, X, y):
-        """Share of right labels."""
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        X = self._checked(X)
+        return np.column_stack([outputs_of(X, learners) @ w
+                                for learners, w in zip(self.learners_, self.weights_)])
 
     def staged_predict(self, X):
         """Labels after each round, an iterator of arrays."""
-        outputs = self._outputs(self._checked(X))
+        X = self._checked(X)
+        if self._stages is None:
+            raise ValueError("a model file keeps the last round only")
+        return self._staged(X)
+
+    def _staged(self, X):
+        outputs = [outputs_of(X, learners) for learners in self.learners_]
         for weights in self._stages:
             F = np.column_stack([o[:, : len(w)] @ w for o, w in zip(outputs, weights)])
             yield self.classes_[np.argmax(F, axis=1)]
 
     def staged_score(self, X, y):
         """Share of right labels after each round, an iterator."""
-        for labels in self.staged_predict(X):
-            yield float(np.mean(labels == np.asarray(y)))
+        y = check_labels(X, y)
+        return (float(np.mean(labels == y)) for labels in self.staged_predict(X))
 
     def feature_counts(self):
         """How many stumps of positive weight use each feature, shape (n_features,)."""
-        if self.weak_learner != "stump":
+        self._check_fitted()
+        if not self._all_stumps():
             raise ValueError("feature counts are for stumps")
         used = [learner[0] for learners, w in zip(self.learners_, self.weights_)
                 for learner, weight in zip(learners, w) if weight > 0]
         return np.bincount(np.array(used, dtype=np.intp), minlength=self.n_features_in_)
 
-    def _checked(self, X):
+    def save(self, path):
+        """Write the model to a file of NumPy's .npz format, which appears whole or not at all.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A name that ends in .npz.
+
+        Raises
+        ------
+        ValueError
+            If a weak learner is no stump, or the labels are no numbers, booleans or strings.
+        OSError
+            If the file cannot be written.
+        """
+        self._check_fitted()
+        if not self._all_stumps():
+            raise ValueError("a model file keeps stumps only, not other weak learners")
+        _boosting_npz.save(self, path)
+
+    def _all_stumps(self):
+        return all(isinstance(learner, tuple) for part in self.learners_ for learner in part)
+
+    def _check_fitted(self):
         if not hasattr(self, "classes_"):
             raise ValueError("this MultiBoostClassifier is not fitted yet")
+
+    def _checked(self, X):
+        self._check_fitted()
         X = check_matrix(X)
         if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} features, the model was trained on "
-                             f"{self.n_features_in_}")
+            raise ValueError(f"X has {X.shape[1]} features, the model has {self.n_features_in_}")
         return X
-
-    def _scores(self, X, weights):
-        return np.column_stack([o @ w for o, w in zip(self._outputs(self._checked(X)), weights)])
-
-    def _outputs(self, X):
-        """Outputs of the learners of each class, a list of (n_samples, n_learners)."""
-        return [_outputs_of(X, learners) for learners in self.learners_]
 
     def get_params(self, deep=True):
         """The parameters by name."""
@@ -274,149 +321,49 @@ class MultiBoostClassifier:
         return code.co_varnames[1 : code.co_argcount]
 
 
-def _outputs_of(X, learners):
-    if not learners:
-        return np.zeros((X.shape[0], 0))
-    if isinstance(learners[0], tuple):
-        return stump_outputs(X, *map(np.array, zip(*learners))).astype(np.float64)
-    return np.column_stack([_signs(learner.predict(X)) for learner in learners]).astype(np.float64)
+def _split(X, label, weight, rng):
+    """A tenth of each class goes to the validation data; classes of one row stay."""
+    order = rng.permutation(len(label))
+    held = np.zeros(len(label), dtype=bool)
+    for c in range(label.max() + 1):
+        rows = order[label[order] == c]
+        held[rows[: min(len(rows) - 1, -(-len(rows) // 10))]] = True
+    if not held.any():
+        raise ValueError("no class has two rows: give validation data")
+    return X[~held], label[~held], weight[~held], (X[held], label[held])
 
 
-def _signs(labels):
-    return np.where(np.asarray(labels) > 0, 1, -1).astype(np.int8)
+def load(path):
+    """Read a model that `MultiBoostClassifier.save` has written.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+
+    Returns
+    -------
+    MultiBoostClassifier
+        Equal to the saved one but for the weights of earlier rounds, which a file does not hold.
+
+    Raises
+    ------
+    ModelError
+        A ValueError that names the file and what is wrong. Nothing is ever unpickled.
+    OSError
+        If the file cannot be read.
+    """
+    kind, parts = _model_npz.load(path)
+    if kind != _boosting_npz.KIND:
+        raise ModelError(f"{os.fsdecode(path)}: a linear model, not one of MultiBoost")
+    return make_model(from_parts, parts, path)
 
 
-class _Boosting:
-    """One run of column generation."""
-
-    def __init__(self, options, X, label, weight, rng, validation):
-        self.options, self.X, self.label, self.rng = options, X, label, rng
-        self.validation = validation
-        self.n_classes = len(options.classes_)
-        self.master = Master(label, self.n_classes, options.C, weight, options.engine)
-        self.stumps = Stumps(X, options.engine) if options.weak_learner == "stump" else None
-        self.learners = [[] for _ in range(self.n_classes)]
-        # Where a class has each of its stumps.
-        self.held = [{} for _ in range(self.n_classes)]
-        self.stages, self.errors = [], []
-        self.tol, self.solver_time, self.converged = options.tol, 0.0, False
-        self.best_edge = np.inf
-
-    def until_done(self):
-        from fastmc._train import Progress
-        progress, began = Progress(self.options.verbose, self.options.n_rounds), time.perf_counter()
-        while len(self.stages) < self.options.n_rounds and not self.stalled():
-            found = self.search()
-            self.best_edge = max((edge for _, edge, _ in found.values()), default=0.0)
-            if self.best_edge <= 1.0 + self.options.tol:
-                self.converged = True
-                break
-            useful = {c: f for c, f in found.items() if f[1] > 1.0 + self.options.tol}
-            all_old = all(f[0] in self.held[c] for c, f in useful.items())
-            if all_old and not self.options.stage_wise:
-                if not self.tighten():
-                    break
-                continue
-            self.one_round(useful)
-            progress.show(f"edge {self.best_edge:.3g}", time.perf_counter() - began)
-        progress.close()
-
-    def search(self):
-        """{class: (learner, edge, outputs)} with the best learner of each class, edges times C/p."""
-        U = self.master.gradient()
-        found = {}
-        if self.stumps is not None:
-            for c, stump in enumerate(zip(*self.stumps.best(U, self.options.n_threads))):
-                feature, threshold, polarity, edge = (v.item() for v in stump)
-                if feature >= 0:
-                    learner = (feature, threshold, polarity)
-                    found[c] = learner, self.master.scale * edge, None
-        else:
-            for c in range(self.n_classes):
-                learner = copy.deepcopy(self.options.weak_learner)
-                target = np.where(self.label == c, 1, -1)
-                learner.fit(self.X, target, sample_weight=np.abs(U[:, c]))
-                outputs = _signs(learner.predict(self.X))
-                found[c] = learner, self.master.scale * float(U[:, c] @ outputs), outputs
-        if not self.options.class_wise and found:
-            best = found[max(found, key=lambda c: found[c][1])]
-            return {c: best for c in range(self.n_classes)}
-        return found
-
-    def one_round(self, found):
-        """Add what is new, set its weights and correct the others; old learners are not added again."""
-        coordinates = []
-        for c, (learner, _, outputs) in found.items():
-            if learner not in self.held[c]:
-                if outputs is None:
-                    outputs = stump_outputs(self.X, *([v] for v in learner))[:, 0]
-                self.held[c][learner] = self.master.add(c, outputs)
-                self.learners[c].append(learner)
-            coordinates.append(self.held[c][learner])
-        self.solve(np.array(coordinates, dtype=np.intp))
-        self.stages.append([w[:count].copy() for w, count in zip(self.master.w, self.master.count)])
-        if self.validation is not None:
-            self.errors.append(self.validation_error())
-
-    def solve(self, new):
-        began = time.perf_counter()
-        if self.options.master == "lbfgsb":
-            self.master.solve_lbfgsb(self.tol)
-        else:
-            coordinates = np.ascontiguousarray(new[:, 0]), np.ascontiguousarray(new[:, 1])
-            sweeps = 1 if self.options.stage_wise else self.options.max_sweeps
-            self.master.solve(self.tol, sweeps, self.rng, coordinates)
-        self.solver_time += time.perf_counter() - began
-
-    def tighten(self):
-        """The best learners are all old: their weights are not exact enough. False to give up."""
-        if self.tol <= TIGHTEST:
-            return False
-        self.tol *= TIGHTEN
-        began = time.perf_counter()
-        if self.options.master == "lbfgsb":
-            self.master.solve_lbfgsb(self.tol)
-        else:
-            self.master.solve(self.tol, 100 * self.options.max_sweeps, self.rng)
-        self.solver_time += time.perf_counter() - began
-        self.stages[-1] = [w[:n].copy() for w, n in zip(self.master.w, self.master.count)]
-        return True
-
-    def validation_error(self):
-        X, y = self.validation
-        weights = self.stages[-1]
-        F = np.column_stack([_outputs_of(X, part) @ w for part, w in zip(self.learners, weights)])
-        return float(np.mean(self.options.classes_[np.argmax(F, axis=1)] != np.asarray(y)))
-
-    def stalled(self):
-        patience = self.options.early_stopping
-        if patience is None or len(self.errors) <= patience:
-            return False
-        return min(self.errors[-patience:]) >= min(self.errors[:-patience])
-
-    def finish(self):
-        """Write the fitted attributes."""
-        fitted = self.options
-        if fitted.early_stopping is not None and self.errors:
-            keep = int(np.argmin(self.errors)) + 1
-            self.stages = self.stages[:keep]
-        weights = self.stages[-1] if self.stages else [np.zeros(0)] * self.n_classes
-        fitted.learners_ = [part[: len(w)] for part, w in zip(self.learners, weights)]
-        fitted.weights_, fitted._stages = weights, self.stages
-        fitted.n_rounds_, fitted.solver_time_ = len(self.stages), self.solver_time
-        fitted.converged_ = self.converged
-        self.restore(weights)
-        fitted.objective_ = self.master.objective()
-        fitted.lower_bound_ = self.master.lower_bound(self.master.largest_edge())
-        fitted.global_lower_bound_ = -np.inf
-        if self.stumps is not None:
-            edges = [f[1] for f in self.search().values()]
-            fitted.global_lower_bound_ = self.master.lower_bound(max(edges, default=0.0))
-
-    def restore(self, weights):
-        """Give the master the weights of the model that is kept."""
-        self.master.count[:] = [len(w) for w in weights]
-        self.master.w[:] = 0.0
-        for c, w in enumerate(weights):
-            self.master.w[c, : len(w)] = w
-        self.master.refresh()
+def from_parts(parameters, attributes):
+    """The model of the parts of a file."""
+    unknown = set(parameters) - set(MultiBoostClassifier._names())
+    if unknown:
+        raise ValueError(f"unknown parameter {min(unknown)!r}")
+    model = MultiBoostClassifier(**parameters)
+    model.check_params()
+    vars(model).update(attributes, _stages=None)
+    return model

@@ -1,4 +1,4 @@
-"""The commands of `python -m fastmc`: train, predict, path and info.
+"""The commands of `python -m fastmc`: train, predict, path, boost and info.
 
 Exit codes: 0 success, 1 bad data or a bad model, 2 a wrong command line, 130 interrupted.
 """
@@ -13,8 +13,8 @@ import numpy as np
 
 import fastmc
 from fastmc import _folds
-from fastmc._arguments import (UsageError, info_parser, path_parser, predict_parser,
-                               split_class_weights, train_parser)
+from fastmc._arguments import (UsageError, boost_parser, info_parser, path_parser,
+                               predict_parser, split_class_weights, train_parser)
 from fastmc._command_files import (InputError, check_cost_size, check_files, check_text_labels,
                                    is_device, read_cost)
 from fastmc._files import replacing
@@ -24,14 +24,17 @@ from fastmc._options import (C_RANGE, check_budgets, check_C_or_lam, check_range
 from fastmc._path import check_path
 from fastmc._plot import picture_kind
 from fastmc._problem import check_bias
-from fastmc._reports import (accuracies, accuracy_lines, info_text, label_text, model_facts,
-                             path_facts, path_text, report, train_text)
+from fastmc._reports import (accuracies, accuracy_lines, boost_facts, boost_info_text, boost_text,
+                             info_text, label_text, model_facts, path_facts, path_text, report,
+                             train_text)
+from fastmc.boosting import MultiBoostClassifier
 from fastmc.losses import check_loss, make_spec
 from fastmc.svmlight import SvmlightError
 
 USAGE = """usage: python -m fastmc train   [options] training_file [model_file]
        python -m fastmc predict [options] test_file model_file output_file
        python -m fastmc path    [options] training_file output_file
+       python -m fastmc boost   [options] training_file [model_file]
        python -m fastmc info    [options] model_file
 
 Linear multi-class classifiers with a certificate of how far they are from optimal.
@@ -87,7 +90,8 @@ def fail(message):
 
 def run(argv):
     commands = {"train": (train_parser, train), "predict": (predict_parser, predict),
-                "path": (path_parser, path), "info": (info_parser, info)}
+                "path": (path_parser, path), "boost": (boost_parser, boost),
+                "info": (info_parser, info)}
     first = argv[0] if argv else ""
     if first in ("-h", "--help", "--version"):
         print(f"fastmc {fastmc.__version__}" if first == "--version" else USAGE)
@@ -329,11 +333,57 @@ def read_like(path, X):
     return X, y
 
 
+# boost
+
+def boost(args):
+    model = boost_model(args)
+    model_file = args.model_file or os.path.basename(args.training_file) + ".npz"
+    if not is_native(model_file):
+        raise UsageError(f"{model_file}: a MultiBoost model needs a name that ends in .npz")
+    check_files([args.training_file, args.validation], [model_file])
+    began = time.perf_counter()
+    X, y = fastmc.load_svmlight(args.training_file)
+    load_seconds = time.perf_counter() - began
+    options = {}
+    if args.validation is not None:
+        options["validation"] = read_like(args.validation, X)
+    began = time.perf_counter()
+    fit(model.fit, args.training_file, X, y, options)
+    train_seconds = time.perf_counter() - began
+    model.save(model_file)
+    facts = {"training_file": args.training_file, "n_samples": len(y), "nnz": X.nnz,
+             **boost_facts(model), "load_seconds": load_seconds, "train_seconds": train_seconds,
+             "model_file": model_file}
+    report(args, facts, boost_text)
+    return 0
+
+
+def boost_model(args):
+    """The classifier, its parameters checked."""
+    if args.seed < 0:
+        raise UsageError(f"--seed {args.seed} must be at least 0")
+    if args.validation is not None and args.early_stopping is None:
+        raise UsageError("--validation is for --early-stopping")
+    model = MultiBoostClassifier(
+        n_rounds=args.rounds, C=args.C, class_wise=not args.shared, stage_wise=args.stage_wise,
+        max_sweeps=args.max_sweeps, tol=args.tol, master=args.master,
+        early_stopping=args.early_stopping, n_threads=args.n_threads, random_state=args.seed,
+        verbose=int(sys.stderr.isatty() and not args.quiet))
+    with usage_errors():
+        model.check_params()
+    return model
+
+
 # info
 
 def info(args):
     model = fastmc.load_model(args.model_file)
     args.quiet = False
+    if isinstance(model, MultiBoostClassifier):
+        facts = {"model_file": args.model_file, **boost_facts(model),
+                 "classes": model.classes_.tolist()}
+        report(args, facts, boost_info_text)
+        return 0
     facts = {"model_file": args.model_file, **model_facts(model),
              "classes": model.classes_.tolist(), "warm_start": model.dual_ is not None}
     report(args, facts, info_text)
