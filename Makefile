@@ -24,19 +24,20 @@ test-debug: debug $(VENV)/tests-installed
 	PYTHONPATH=$(CURDIR)/$(DEBUG)/lib $(BIN)/pytest
 
 build: $(VENV)/installed
-	$(BIN)/python setup.py --quiet build_ext --inplace
+	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
 
 debug: $(VENV)/installed
-	FASTMC_DEBUG=1 $(BIN)/python setup.py --quiet build --build-lib $(DEBUG)/lib --build-temp $(DEBUG)/temp
+	FASTMC_DEBUG=1 $(BIN)/python setup.py --quiet build --build-lib $(DEBUG)/lib --build-temp $(DEBUG)/temp --parallel 2
 
+# Installs the package as a link to this folder; `build` compiles, and only what changed.
 $(VENV)/installed: pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.1,<4"
-	$(BIN)/pip install --quiet --no-build-isolation --editable .
+	FASTMC_NO_EXTENSIONS=1 $(BIN)/pip install --quiet --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/tests-installed: $(VENV)/installed
-	$(BIN)/pip install --quiet --no-build-isolation --editable ".[test]"
+	FASTMC_NO_EXTENSIONS=1 $(BIN)/pip install --quiet --no-build-isolation --editable ".[test]"
 	@touch $@
 
 clean:

@@ -2,7 +2,8 @@
 
 FASTMC_DEBUG=1 builds with bounds checks and overflow checks instead. Changing
 directives alone does not trigger a rebuild, so that build forces itself and
-keeps its C files and objects in a folder of its own.
+keeps its C files and objects in a folder of its own. FASTMC_NO_EXTENSIONS=1 leaves
+the modules out, for an editable install whose modules `build_ext --inplace` makes.
 """
 import os
 import sys
@@ -32,9 +33,10 @@ DIRECTIVES = {
     "overflowcheck": False,
 }
 
+sources = [] if os.environ.get("FASTMC_NO_EXTENSIONS") else sorted(glob("fastmc/_*.pyx"))
 extensions = [
     Extension("fastmc." + os.path.basename(path)[:-4], [path], extra_compile_args=FLAGS)
-    for path in sorted(glob("fastmc/_*.pyx"))
+    for path in sources
 ]
 
 setup(

@@ -1,10 +1,11 @@
-"""What the benchmarks share: one BLAS thread, the header, data sets, solvers driven by hand."""
+"""What the benchmarks share: one BLAS thread, the header, data sets, solvers driven by hand, output."""
 import os
 
 # Before NumPy is imported: BLAS reads these once.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
+import csv
 import datetime
 import functools
 import importlib.metadata
@@ -33,9 +34,28 @@ LOSSES = {
     "wtopk": {"loss": "wtopk", "rho": PAPER_RHO},
     "wusunier": {"loss": "wusunier", "rho": PAPER_RHO},
 }
+# One style a line, so that pictures are readable without colour.
+STYLES = ["k-o", "k--s", "k-.^", "k:v", "k-D", "k--x", "k-.+", "k:*", "k-x", "k--P"]
 PAPER_NAMES = {"fw": "LSFW", "stdfw": "StdFW", "pg": "PG"}
+# CPU time leaves out what other programs take from a busy machine; with one thread on an idle
+# machine both are the same.
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+_clock = CLOCKS["wall"]
 # Share of non-zero cells from which on a set is held as a dense array.
 DENSE = 0.15
+
+
+def add_clock_option(parser):
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="what seconds are counted")
+
+
+def set_clock(name):
+    global _clock
+    _clock = CLOCKS[name]
+
+
+def now():
+    return _clock()
 
 
 def header():
@@ -103,9 +123,9 @@ def unit_rows(X):
     return sp.csr_matrix(X.multiply(1.0 / np.maximum(np.asarray(norms).reshape(-1, 1), 1e-300)))
 
 
-def new_solver(problem, name, spec, lam, smoothing=0.0):
+def new_solver(problem, name, spec, lam, smoothing=0.0, **options):
     """A solver at A = 0 whose passes the caller makes: nothing but passes is in its time."""
-    return make_solver(name, problem, spec, lam, smoothing, "cython", None, "permutation", False)
+    return make_solver(name, problem, spec, lam, smoothing, **options)
 
 
 def spec_of(problem, loss):
@@ -118,9 +138,9 @@ def pass_seconds(solver, rng):
 
 
 def seconds(call):
-    start = time.perf_counter()
+    start = now()
     call()
-    return time.perf_counter() - start
+    return now() - start
 
 
 def iteration_seconds(problem, loss, repeats, warm=10):
@@ -133,3 +153,34 @@ def iteration_seconds(problem, loss, repeats, warm=10):
             times[name].append(pass_seconds(solver, rng))
     # The first iterations, from W = 0, touch more memory for the first time than later ones.
     return {name: times[name][warm:] for name in times}
+
+
+def write_csv(folder, name, columns, rows):
+    with open(folder / name, "w", newline="") as file:
+        file.writelines(f"# {line}\n" for line in header())
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def new_figure(n_rows, n_columns):
+    from matplotlib.figure import Figure
+    figure = Figure(figsize=(5 * n_columns, 3.2 * n_rows), layout="constrained")
+    return figure, figure.subplots(n_rows, n_columns, squeeze=False)
+
+
+def draw(axes, rows, unit, measure):
+    """One line for each solver on log scales; values that are absent or zero are left out."""
+    for style, solver in zip(STYLES, dict.fromkeys(row["solver"] for row in rows)):
+        points = sorted((row[unit], row[measure]) for row in rows
+                        if row["solver"] == solver and row[measure] > 0)
+        if points:
+            axes.loglog(*zip(*points), style, label=solver, markersize=4, linewidth=1, fillstyle="none")
+    axes.tick_params(axis="x", which="minor", labelsize="x-small", labelrotation=60)
+    axes.set_xlabel(unit.replace("_", " "))
+    axes.set_ylabel(measure.replace("_", " "))
+    axes.legend(fontsize="x-small")
+
+
+def save(figure, folder, name):
+    figure.savefig(folder / name, dpi=120)

@@ -9,16 +9,14 @@ Tables (CSV under a commented header) and pictures go to benchmarks/results. Obj
 are computed here, from the weights and duals that a solver hands over, and never timed.
 """
 import argparse
-import csv
 import math
 import pathlib
 import re
-import time
 import warnings
 from dataclasses import dataclass
 
-from _shared import (LOSSES, PAPER_NAMES, RESULTS, header, iteration_seconds, load, new_solver,
-                     pass_seconds, spec_of)
+from _shared import (LOSSES, PAPER_NAMES, RESULTS, add_clock_option, draw, header, iteration_seconds,
+                     load, new_figure, new_solver, now, pass_seconds, save, set_clock, spec_of, write_csv)
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,8 +31,6 @@ FIGURE_COLUMNS = ("dataset", "smoothing", "solver", "iteration", "seconds", "pri
                   "objective_error")
 TABLE1_COLUMNS = ("dataset", "trial", "solver", "C", "k", "test_error")
 TABLE1_RANKS = (1, 3, 5, 10)
-# One style a line, so that pictures are readable without colour.
-STYLES = ["k-o", "k--s", "k-.^", "k:v", "k-D", "k--x", "k-.+", "k:*"]
 
 
 # ------------------------------------------------------------------ solvers, one adapter each
@@ -51,9 +47,9 @@ class Result:
 def by_passes(solver):
     def fit(data, C, passes):
         marks = []
-        start = time.perf_counter()
+        start = now()
         model = fastmc.train(data.X, data.y, C=C, solver=solver, tol=0, max_passes=passes,
-                             callback=lambda state: marks.append(time.perf_counter()))
+                             callback=lambda state: marks.append(now()))
         # The last mark: the certificate after the last pass is no part of the solver.
         return Result(model.weights, model.dual_.toarray(), model.n_passes, marks[-1] - start)
     return fit
@@ -61,9 +57,9 @@ def by_passes(solver):
 
 def by_tolerance(data, C, tol):
     """sdca as users run it: it stops by its own certificates, which are in its time."""
-    start = time.perf_counter()
+    start = now()
     model = fastmc.train(data.X, data.y, C=C, tol=tol)
-    seconds = time.perf_counter() - start
+    seconds = now() - start
     return Result(model.weights, model.dual_.toarray(), model.n_passes, seconds)
 
 
@@ -75,9 +71,9 @@ def liblinear_mcsvm(data, C, eps):
     printed = []
     printer = library.PRINT_STRING_FUN(printed.append)
     library.liblinear.set_print_string_function(printer)
-    start = time.perf_counter()
+    start = now()
     model = library.toPyModel(library.liblinear.train(problem, parameter))
-    seconds = time.perf_counter() - start
+    seconds = now() - start
     library.liblinear.set_print_string_function(library.ctypes_print_null)
     weights = np.empty((data.X.shape[1], data.problem.n_classes))
     weights[:, model.get_labels()] = np.ctypeslib.as_array(model.w, weights.shape)
@@ -89,15 +85,17 @@ def sklearn_mcsvm(data, C, tol):
     """scikit-learn's LinearSVC; its conversion of the data is in its time."""
     from sklearn.svm import LinearSVC
     model = LinearSVC(multi_class="crammer_singer", C=C, tol=tol, fit_intercept=False, random_state=0)
-    start = time.perf_counter()
+    start = now()
     model.fit(data.X, data.y)
-    return Result(model.coef_.T, None, int(model.n_iter_), time.perf_counter() - start)
+    return Result(model.coef_.T, None, int(model.n_iter_), now() - start)
 
 
 # name: (kind of its settings, fit(data, C, setting) -> Result); a new peer is one line here.
 ADAPTERS = {
     "sdca": ("passes", by_passes("sdca")),
     "bcfw": ("passes", by_passes("bcfw")),
+    "pairwise": ("passes", by_passes("pairwise")),
+    "away": ("passes", by_passes("away")),
     "fw": ("passes", by_passes("fw")),
     "stdfw": ("passes", by_passes("stdfw")),
     "pg": ("passes", by_passes("pg")),
@@ -335,38 +333,6 @@ def table2(options):
               + f"   {ratios[0]:.2f} ({ratios[1]:.2f})", flush=True)
 
 
-# ------------------------------------------------------------------ output
-
-def write_csv(folder, name, columns, rows):
-    with open(folder / name, "w", newline="") as file:
-        file.writelines(f"# {line}\n" for line in header())
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def new_figure(n_rows, n_columns):
-    from matplotlib.figure import Figure
-    figure = Figure(figsize=(5 * n_columns, 3.2 * n_rows), layout="constrained")
-    return figure, figure.subplots(n_rows, n_columns, squeeze=False)
-
-
-def draw(axes, rows, unit, measure):
-    """One line for each solver on log scales; values that are absent or zero are left out."""
-    for style, solver in zip(STYLES, dict.fromkeys(row["solver"] for row in rows)):
-        points = sorted((row[unit], row[measure]) for row in rows
-                        if row["solver"] == solver and row[measure] > 0)
-        if points:
-            axes.loglog(*zip(*points), style, label=solver, markersize=4, linewidth=1, fillstyle="none")
-    axes.set_xlabel(unit)
-    axes.set_ylabel(measure.replace("_", " "))
-    axes.legend(fontsize="x-small")
-
-
-def save(figure, folder, name):
-    figure.savefig(folder / name, dpi=120)
-
-
 # ------------------------------------------------------------------ command line
 
 def parse():
@@ -378,6 +344,7 @@ def parse():
         sub.set_defaults(function=function)
         sub.add_argument("--data", nargs="+", default=list(defaults), help="names of data sets")
         sub.add_argument("--out", type=pathlib.Path, default=RESULTS, help="folder of the results")
+        add_clock_option(sub)
         return sub
 
     def reference_options(sub, seconds):
@@ -407,6 +374,7 @@ def parse():
 
 def main():
     options = parse()
+    set_clock(options.clock)
     options.out.mkdir(parents=True, exist_ok=True)
     print(*header(), sep="\n", flush=True)
     options.function(options)

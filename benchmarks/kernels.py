@@ -6,8 +6,8 @@ Whatever is compared alternates within the run; the least time counts.
 """
 import argparse
 
-from _shared import (LOSSES, header, iteration_seconds, load, new_solver, pass_seconds, seconds,
-                     spec_of)
+from _shared import (LOSSES, add_clock_option, header, iteration_seconds, load, new_solver,
+                     pass_seconds, seconds, set_clock, spec_of)
 
 import numpy as np
 
@@ -79,7 +79,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--data", nargs="+", default=DATA, help="names of data sets")
     parser.add_argument("--repeats", type=int, default=9)
+    add_clock_option(parser)
     options = parser.parse_args()
+    set_clock(options.clock)
     if options.repeats < 1:
         parser.error("--repeats must be at least 1")
     problems = {name: load(name).problem for name in options.data}

@@ -44,7 +44,7 @@ def primal_value(problem, spec, weights, lam, smoothing=0.0):
     """P(W)."""
     risk = 0.0
     for rows in row_blocks(problem):
-        augmented = problem.scores(weights, rows) + problem.costs(rows)
+        augmented = problem.augmented(weights, rows)
         phi = loss_values(spec, augmented, problem.label[rows], smoothing)
         risk += float(np.dot(problem.weight[rows], phi))
     return 0.5 * lam * squared_norm(weights) + risk / problem.n_samples
@@ -76,7 +76,7 @@ def losses_and_gaps(problem, spec, weights, dual, smoothing=0.0):
     """omega_i Phi_m(s_i) and g_i of each sample, from one product X W."""
     losses, gaps = np.empty((2, problem.n_samples))
     for rows in row_blocks(problem):
-        augmented = problem.scores(weights, rows) + problem.costs(rows)
+        augmented = problem.augmented(weights, rows)
         weight, alpha = problem.weight[rows], dual[rows]
         losses[rows] = weight * loss_values(spec, augmented, problem.label[rows], smoothing)
         gaps[rows] = losses[rows] + np.einsum("ij,ij->i", augmented, alpha)

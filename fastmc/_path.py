@@ -241,7 +241,7 @@ def mean_risk(problem, spec, weights, smoothing):
     """1/n sum_i omega_i Phi_m(s_i)."""
     risk = 0.0
     for rows in row_blocks(problem):
-        augmented = problem.scores(weights, rows) + problem.costs(rows)
+        augmented = problem.augmented(weights, rows)
         phi = loss_values(spec, augmented, problem.label[rows], smoothing)
         risk += float(np.dot(problem.weight[rows], phi))
     return risk / problem.n_samples
@@ -337,41 +337,46 @@ class _Follower:
         self.solver, self.eps, self.rng, self.began = solver, eps, rng, began
         self.max_passes, self.max_time, self.validation = max_passes, max_time, validation
         self.k = min(k, solver.problem.n_classes - 1)
-        self.passes = 0
+        self.passes, self.ratio = 0, 1.0
         self.progress = Progress(verbose, None)
 
     def follow(self, lam_min):
         points, status = [], "converged"
         # The closed form serves alone if a budget ends the first solve.
         first = self.finish(_Point(self.solver))
-        point = self.solve()
+        point = self.solve(first)
         while point is not None:
             points.append(self.finish(point))
             lam = point.lasts_until(self.eps)
             if lam <= lam_min:
                 break
             self.solver.shrink(lam / self.solver.lam)
-            point = self.solve()
+            point = self.solve(point)
         self.progress.close()
         if point is None:
             late = self.max_time is not None and time.perf_counter() - self.began > self.max_time
             status = "time_limit" if late else "max_passes"
         return points or [first], status
 
-    def solve(self):
-        """The point at the solver's lambda once its gap is small enough; None on a budget."""
-        point, target = _Point(self.solver), KAPPA * self.eps
-        for _ in range(self.max_passes):
-            primal = point.regularizer + point.risk
-            if point.gap <= target * primal:
-                return point
-            if not self.one_pass():
+    def solve(self, last):
+        """The point at the solver's lambda once its gap is small enough; None on a budget.
+
+        `last` is the point that the solver comes from. Its gap here is known in closed form; the
+        estimate of a pass tells when the next one is worth a look, by how it compared before.
+        """
+        primal, _, gap, _ = last.certificate_at(self.solver.lam)
+        for left in range(self.max_passes, -1, -1):
+            target = KAPPA * self.eps * primal
+            if gap <= target:
+                return _Point(self.solver) if left == self.max_passes else point
+            if left == 0 or not self.one_pass():
                 return None
-            # The last visits overestimate the gap of a solver that makes progress.
-            if self.solver.gap_estimate() <= 2.0 * target * primal:
+            estimate = self.solver.gap_estimate()
+            if self.ratio * estimate <= 1.05 * target or left == 1:
                 point = _Point(self.solver)
-        point = _Point(self.solver)
-        return point if point.gap <= target * (point.regularizer + point.risk) else None
+                primal, _, gap, _ = point.certificate_at(self.solver.lam)
+                self.ratio = min(1.0, gap / estimate) if estimate > 0 else 1.0
+        return None
 
     def one_pass(self):
         for _ in self.solver.sweep(self.rng):

@@ -8,7 +8,6 @@ import os
 import numpy as np
 
 from fastmc._files import replacing
-from fastmc._history import History
 
 KINDS = ("eps", "jpg", "pdf", "png", "ps", "svg", "tif", "webp")
 # Dark to light, so that the order survives a black-and-white print.
@@ -53,7 +52,7 @@ def plot_histories(histories, path=None):
 
     Parameters
     ----------
-    histories : History, or mapping from label to History
+    histories : History, or mapping from label (not "gap") to History
     path : str or None
         Write a picture there, in the format of its extension; None returns the figure alone.
 
@@ -62,7 +61,7 @@ def plot_histories(histories, path=None):
     matplotlib.figure.Figure
     """
     kind = None if path is None else picture_kind(path)
-    runs = {"": histories} if isinstance(histories, History) else histories
+    runs = {"": histories} if "gap" in histories else histories
     figure = new_figure(9, 6.5)
     grid = figure.subplots(2, 2, sharex="col", sharey="row")
     for (gaps, objectives), unit in zip(grid.T, ("passes", "seconds")):
@@ -116,6 +115,8 @@ def plot_path(path_object, path=None):
     name_axes(grid, names, r"regularisation $\lambda$")
     for axes in grid:
         axes.legend(ncols=2, loc="upper right" if axes is grid[1] else "best")
+    if lams[0] / lams[-1] < 1.01:
+        grid[0].set_xlim(lams[-1] / 2, lams[0] * 2)  # a single point has no width of its own
     grid[0].set_xscale("log")
     grid[0].invert_xaxis()
     n_samples = 1.0 / (path_object.lams[0] * path_object.C[0])

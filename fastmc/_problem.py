@@ -72,14 +72,24 @@ class Problem:
             scores += self.bias * weights[self.n_features]
         return scores
 
+    def augmented(self, weights, rows=slice(None)):
+        """Scores plus costs of a slice of rows; the own class costs nothing."""
+        return self.add_costs(self.scores(weights, rows), rows)
+
     def costs(self, rows):
-        """Costs of a slice of rows, shape (rows, n_classes); zero at the own class."""
+        """Costs of a slice of rows, shape (rows, n_classes)."""
+        return self.add_costs(np.zeros((len(self.label[rows]), self.n_classes)), rows)
+
+    def add_costs(self, scores, rows):
+        """Add the costs of a slice of rows to their scores, in place; returns them."""
         label = self.label[rows]
         if self.cost is None:
-            cost = np.ones((len(label), self.n_classes))
-            np.put_along_axis(cost, label[:, None], 0.0, axis=1)
-            return cost
-        return self.cost[label] if len(self.cost) == self.n_classes else self.cost[rows]
+            own = np.take_along_axis(scores, label[:, None], axis=1)
+            scores += 1.0
+            np.put_along_axis(scores, label[:, None], own, axis=1)
+        else:
+            scores += self.cost[label] if len(self.cost) == self.n_classes else self.cost[rows]
+        return scores
 
     def weights_of(self, dual, lam):
         """W(A) = 1/(lambda n) sum_i x_i alpha_i^T, shape (n_weights, n_classes)."""

@@ -1,11 +1,18 @@
 """Fixtures that several test modules share."""
+import csv
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
+import fastmc
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 # Every loss, both ways the own class can count; k and rho fit 4 classes or more.
 LOSSES = {
@@ -62,3 +69,59 @@ def data_dir():
     if not os.environ.get("FASTMC_DATA"):
         pytest.skip("FASTMC_DATA is not set")
     return Path(os.environ["FASTMC_DATA"])
+
+
+@pytest.fixture(scope="session")
+def made_data(tmp_path_factory):
+    """A folder with a sparse and a dense data set, made up: 7 noisy clusters."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(7, 12))
+    for name, kept in (("made_sparse", 0.1), ("made_dense", 1.0)):
+        for split, n in (("train", 140), ("test", 70)):
+            y = np.arange(n) % 7
+            X = centres[y] + rng.normal(size=(n, 12))
+            X[rng.random(X.shape) > kept] = 0.0
+            fastmc.dump_svmlight(X, y, folder / f"{name}.{split}.svm.bz2")
+    return folder
+
+
+@pytest.fixture
+def run_benchmark(made_data):
+    """A function that runs a benchmark on the made-up data and returns what it prints."""
+    def run_script(script, *options):
+        # The script must find the fastmc that is tested here, wherever it stands.
+        package = str(Path(fastmc.__file__).parents[1])
+        environment = dict(os.environ, FASTMC_DATA=str(made_data), PYTHONPATH=package)
+        command = [sys.executable, str(BENCHMARKS / script), *options]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        for line in ("command: " + script, "machine: ", "date: ", "versions: fastmc "):
+            assert line in done.stdout
+        return done.stdout
+    return run_script
+
+
+@pytest.fixture
+def read_results():
+    """A function that reads the rows of a result file, numbers as floats; its header must be there."""
+    def read(path):
+        lines = path.read_text().splitlines()
+        assert [line.split(":")[0] for line in lines[:4]] == ["# command", "# machine", "# date", "# versions"]
+        rows = list(csv.DictReader(lines[4:]))
+        words = ("dataset", "solver", "setting", "part")
+        return [{key: value if key in words else float(value) for key, value in row.items()} for row in rows]
+    return read
+
+
+@pytest.fixture(scope="session")
+def some_digits(digits):
+    """300 digits with sample weights, zeros among them, and costs of both shapes."""
+    X, y = digits
+    rng = np.random.default_rng(5)
+    rows = rng.permutation(len(y))[:300]
+    cost = np.abs(np.arange(10.0)[:, None] - np.arange(10)) / 3
+    costs = rng.integers(0, 4, size=(300, 10)) / 2.0
+    costs[np.arange(300), y[rows]] = 0.0
+    weight = rng.choice([0.0, 0.5, 1.0, 2.0], size=300)
+    return SimpleNamespace(X=X[rows], y=y[rows], weight=weight, cost=cost, costs=costs)

@@ -25,19 +25,6 @@ EXACT = ("sdca", "pairwise", "away")
 FRANK_WOLFE = ("bcfw", "pairwise", "away")
 
 
-@pytest.fixture(scope="module")
-def some_digits(digits):
-    """300 digits with sample weights, zeros among them, and costs of both shapes."""
-    X, y = digits
-    rng = np.random.default_rng(5)
-    rows = rng.permutation(len(y))[:300]
-    cost = np.abs(np.arange(10.0)[:, None] - np.arange(10)) / 3
-    costs = rng.integers(0, 4, size=(300, 10)) / 2.0
-    costs[np.arange(300), y[rows]] = 0.0
-    weight = rng.choice([0.0, 0.5, 1.0, 2.0], size=300)
-    return SimpleNamespace(X=X[rows], y=y[rows], weight=weight, cost=cost, costs=costs)
-
-
 def recomputed(p, model, loss_options, cost=None, weight=None):
     """The certificate of a model and its dual, and that dual's infeasibility."""
     options = {name: value for name, value in loss_options.items() if name != "loss"}

@@ -181,7 +181,9 @@ def test_path_that_ends_above_lambda_max(tmp_path):
     rng = np.random.default_rng(0)
     path = fastmc.path(rng.normal(size=(20, 3)), np.arange(20) % 2, lam_min=1e4)
     figure = path.plot(tmp_path / "x.png")
-    assert points(figure.axes[0].lines[0]) == [(1e4, path.certificate_at(1e4).primal)]
+    (lam, primal), = points(figure.axes[0].lines[0])
+    assert lam == np.nextafter(path.lams[0], np.inf) and path.lams.tolist() == [1e4]
+    assert primal == path.certificate_at(lam).primal
 
 
 @pytest.mark.parametrize("kind", KINDS)

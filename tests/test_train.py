@@ -105,7 +105,7 @@ def test_slow_solvers_bracket_the_optimum_on_digits(digits, name, smoothing, sol
     options, *optima = OPTIMA[name]
     optimum = optima[smoothing > 0]
     block = solver in ("bcfw", "averaging")
-    model = fastmc.train(*digits, C=0.1, smoothing=smoothing, tol=1e-7, max_passes=20 if block else 50,
+    model = fastmc.train(*digits, C=0.1, smoothing=smoothing, tol=1e-7, max_passes=20 if block else 250,
                          **options, solver="bcfw" if block else solver, averaging=solver == "averaging")
     # The optimum is known to eight decimals.
     assert model.certificate.dual <= optimum + 1e-8
