@@ -1,8 +1,8 @@
 """Coordinate descent for the boosting master problem. See fastmc.reference.fcd.
 
 Outputs are bit-packed, eight rows a byte, and looked up four rows at a time in tables of factors:
-the sums and the rescaling become plain vector code without branches, and a coordinate reads an
-eighth of what int8 outputs take. Sums run in eight lanes, so that vectors add in a fixed order.
+the sums and the rescaling become vector code without branches, and a coordinate reads an eighth of
+what int8 outputs take. Sums run in eight lanes, so that vectors of any width add in one order.
 """
 import numpy as np
 from libc.math cimport INFINITY, exp, log, sqrt
@@ -18,8 +18,8 @@ for _b in range(16):
 
 cdef extern from *:
     """
-    /* Four lanes. The sums have eight lanes whatever the processor's vectors are and nothing is
-       contracted, so the functions compiled for wide vectors besides give the same bits. */
+    /* Compiled for wide vectors besides; the processor picks when the module is loaded. Nothing is
+       contracted and the sums always have eight lanes, so both give the same bits. */
     #if defined(__GNUC__)
     typedef double lanes __attribute__((vector_size(32), aligned(8), may_alias));
     #define LANES(x) (*(const lanes *)(x))

@@ -54,7 +54,7 @@ def solve_weights(H, y, C, tol=1e-6, max_sweeps=20000, init=None, random_state=0
     _check_master(C, tol, max_sweeps)
     check_choice("engine", engine, ["cython", "reference"])
     H = np.asarray(H)
-    if H.ndim != 3 or not np.isin(H, (-1, 1)).all():
+    if H.ndim != 3 or H.shape[2] == 0 or not np.isin(H, (-1, 1)).all():
         raise ValueError(f"H of shape {H.shape} must be (n_classes, n_learners, n_samples) with "
                          "entries -1 and +1")
     classes, label = encode_labels(y, H.shape[2])

@@ -102,8 +102,8 @@ def test_the_weights_of_a_run_on_vowel(data_dir, C):
 
 def test_the_weights_of_a_run_on_usps(data_dir):
     X, y = fastmc.load_svmlight(data_dir / "usps.train.svm.bz2")
-    X, y = X.toarray()[:1500], y[:1500]
-    model = MultiBoostClassifier(n_rounds=40, C=1e4).fit(X, y)
+    X = X.toarray()
+    model = MultiBoostClassifier(n_rounds=100, C=1e4).fit(X, y)
     check_columns(columns_of(model, X), y, 1e4, 1e-6)
 
 
@@ -259,6 +259,12 @@ def test_rows_out_of_range_are_renormalised(size):
     np.testing.assert_array_equal(results[1][0], results[3][0])
 
 
+def test_no_learners():
+    w, info = solve_weights(np.zeros((3, 0, 9), dtype=np.int8), GOOD[1], 10.0)
+    assert w.shape == (3, 0) and info["objective"] == pytest.approx(10.0) == info["lower_bound"]
+    assert info["violation"] == 0.0
+
+
 def test_a_start_is_taken():
     H, y = draw_outputs(3, 5, 60)
     w, info = solve_weights(H, y, 100.0, tol=1e-9)
@@ -283,7 +289,7 @@ GOOD = draw_outputs(3, 2, 9)
 
 @pytest.mark.parametrize("change, message", [
     ({"H": GOOD[0][0]}, "H of shape"), ({"H": GOOD[0] * 2}, "entries -1 and"),
-    ({"H": GOOD[0] * 0}, "entries -1 and"), ({"H": GOOD[0][:2]}, "H is for 2 classes, y has 3"),
+    ({"H": GOOD[0][:, :, :0], "y": []}, "H of shape"), ({"H": GOOD[0] * 0}, "entries -1 and"), ({"H": GOOD[0][:2]}, "H is for 2 classes, y has 3"),
     ({"y": GOOD[1][:5]}, "y has shape"), ({"y": np.zeros(9)}, "one class only"),
     ({"C": 0.0}, "C=0.0"), ({"C": math.inf}, "C=inf"), ({"C": 1e16}, "C=1e[+]16"), ({"C": "1"}, "C='1'"),
     ({"tol": 0.0}, "tol=0.0"), ({"tol": -1.0}, "tol=-1.0"), ({"max_sweeps": 0}, "max_sweeps=0"),
