@@ -33,11 +33,11 @@ debug: $(VENV)/installed
 $(VENV)/installed: pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.1,<4"
-	FASTMC_NO_EXTENSIONS=1 $(BIN)/pip install --quiet --no-build-isolation --editable .
+	FASTMC_NO_EXTENSIONS=1 $(BIN)/pip install --quiet --no-build-isolation --editable . 2>$(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
 	@touch $@
 
 $(VENV)/tests-installed: $(VENV)/installed
-	FASTMC_NO_EXTENSIONS=1 $(BIN)/pip install --quiet --no-build-isolation --editable ".[test]"
+	FASTMC_NO_EXTENSIONS=1 $(BIN)/pip install --quiet --no-build-isolation --editable ".[test]" 2>$(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
 	@touch $@
 
 clean:

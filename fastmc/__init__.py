@@ -3,6 +3,9 @@
 >>> import fastmc
 >>> model = fastmc.train(X, y, loss="topk", k=5)          # doctest: +SKIP
 >>> model.certificate.relative_gap                        # doctest: +SKIP
+
+`fastmc.path` gives solutions for all lambda, `fastmc.boosting` has MultiBoost, and
+`python -m fastmc` the command line.
 """
 from fastmc._certificate import Certificate
 from fastmc._model import Model, ModelError, load_model

@@ -30,6 +30,7 @@ BLOCK = 4096
 
 def combine(primal, dual):
     """Certificate of the best primal and the best dual value, which need not belong together."""
+    primal, dual = float(primal), float(dual)
     gap = primal - dual
     return Certificate(primal, dual, gap, gap / primal if primal > 0 else gap)
 
@@ -113,7 +114,9 @@ def plain_loss(spec, augmented, label):
     rho = np.array(spec.rho[:ranks])
     if spec.family == "TopKLoss":
         return np.maximum(top @ rho, 0.0)
-    return np.maximum(top, 0.0) @ rho
+    if spec.family == "UsunierLoss":
+        return np.maximum(top, 0.0) @ rho
+    raise NotImplementedError(spec.family)
 
 
 def infeasibility(problem, spec, dual):
@@ -143,6 +146,8 @@ def _rank_violation(spec, sums, weight, unit):
     total = np.cumsum(spec.rho)[:-1]
     if spec.family == "UsunierLoss":
         return np.max((sums - weight * total) / unit)
+    if spec.family != "TopKLoss":
+        raise NotImplementedError(spec.family)
     # The smallest scale that each upper bound asks for, and the largest that the sum allows.
     everything = sums[:, -1:]
     if spec.own_class:

@@ -29,7 +29,12 @@ cdef class Loss:
                               double* dual) noexcept nogil
     cdef void rank(self, const double* values, Py_ssize_t skip, Py_ssize_t count) noexcept nogil
     cdef void insert(self, Py_ssize_t first, Py_ssize_t last, double value, Py_ssize_t j) noexcept nogil
-    cdef void sort(self, Py_ssize_t count) noexcept nogil
+    cdef void sift(self, Py_ssize_t root, Py_ssize_t count) noexcept nogil
+    cdef void make_heap(self, Py_ssize_t count) noexcept nogil
+    cdef void pop(self, Py_ssize_t count, Py_ssize_t to) noexcept nogil
+    cdef void use_spare(self) noexcept nogil
+    cdef Py_ssize_t push(self, const double* z, Py_ssize_t j, double sum_rho, double t,
+                         Py_ssize_t b) noexcept nogil
     cdef double margins(self, const double* target, Py_ssize_t label) noexcept nogil
     cdef Py_ssize_t gather(self, Py_ssize_t label, double weight, double least) noexcept nogil
     cdef void pool(self, Py_ssize_t count, Py_ssize_t first_rank, double weight, double t,

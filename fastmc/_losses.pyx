@@ -2,7 +2,7 @@
 import numpy as np
 from libc.math cimport INFINITY, fabs
 
-# Up to this many entries insertion beats a merge sort.
+# Up to this many ranks insertion beats a heap.
 cdef enum:
     SHORT = 32
 
@@ -106,20 +106,22 @@ cdef class Loss:
             self.project_margins(label, weight, own, dual)
 
     cdef void rank(self, const double* values, Py_ssize_t skip, Py_ssize_t count) noexcept nogil:
-        """Fill self.order (and self.z) with the `count` best classes; all of them if many."""
-        cdef Py_ssize_t j, held = 0
+        """Fill self.order and self.z with the `count` best classes."""
+        cdef Py_ssize_t j, r, held = 0
         if count > SHORT:
             for j in range(self.n_classes):
                 if j != skip:
                     self.order[held] = j
                     self.z[held] = values[j]
                     held += 1
-            self.sort(held)
+            self.make_heap(held)
+            for r in range(count):
+                self.pop(held - r, r)
+            self.use_spare()
             return
         for j in range(self.n_classes):
             if j == skip:
                 continue
-            value = values[j]
             if held == count:
                 if values[j] <= self.z[held - 1]:
                     continue
@@ -136,27 +138,37 @@ cdef class Loss:
         self.z[last] = value
         self.order[last] = j
 
-    cdef void sort(self, Py_ssize_t count) noexcept nogil:
-        """Stable sort of self.z, descending, with self.order: runs of SHORT, then merges."""
-        cdef Py_ssize_t first, middle, last, i, j, r, width = SHORT
-        for i in range(1, count):
-            self.insert(i - i % SHORT, i, self.z[i], self.order[i])
-        while width < count:
-            first = 0
-            while first < count:
-                middle, last = min(first + width, count), min(first + 2 * width, count)
-                i, j = first, middle
-                for r in range(first, last):
-                    if i < middle and (j >= last or self.z[i] >= self.z[j]):
-                        self.spare_z[r], self.spare_order[r] = self.z[i], self.order[i]
-                        i += 1
-                    else:
-                        self.spare_z[r], self.spare_order[r] = self.z[j], self.order[j]
-                        j += 1
-                first = last
-            self.z, self.spare_z = self.spare_z, self.z
-            self.order, self.spare_order = self.spare_order, self.order
-            width *= 2
+    cdef void sift(self, Py_ssize_t root, Py_ssize_t count) noexcept nogil:
+        """Restore the heap below `root`: larger values first, of equals the lower class."""
+        cdef Py_ssize_t child, j = self.order[root]
+        cdef double value = self.z[root]
+        while True:
+            child = 2 * root + 1
+            if child >= count:
+                break
+            if child + 1 < count and (self.z[child + 1] > self.z[child] or (
+                    self.z[child + 1] == self.z[child] and self.order[child + 1] < self.order[child])):
+                child += 1
+            if self.z[child] < value or (self.z[child] == value and self.order[child] > j):
+                break
+            self.z[root], self.order[root] = self.z[child], self.order[child]
+            root = child
+        self.z[root], self.order[root] = value, j
+
+    cdef void make_heap(self, Py_ssize_t count) noexcept nogil:
+        cdef Py_ssize_t root
+        for root in range(count // 2 - 1, -1, -1):
+            self.sift(root, count)
+
+    cdef void pop(self, Py_ssize_t count, Py_ssize_t to) noexcept nogil:
+        """Move the best of a heap of `count` to place `to` of the spare arrays."""
+        self.spare_z[to], self.spare_order[to] = self.z[0], self.order[0]
+        self.z[0], self.order[0] = self.z[count - 1], self.order[count - 1]
+        self.sift(0, count - 1)
+
+    cdef void use_spare(self) noexcept nogil:
+        self.z, self.spare_z = self.spare_z, self.z
+        self.order, self.spare_order = self.spare_order, self.order
 
     cdef double margins(self, const double* target, Py_ssize_t label) noexcept nogil:
         cdef Py_ssize_t j
@@ -169,7 +181,7 @@ cdef class Loss:
         return target[label] + top
 
     cdef Py_ssize_t gather(self, Py_ssize_t label, double weight, double least) noexcept nogil:
-        cdef Py_ssize_t j, count = 0
+        cdef Py_ssize_t j, count = 0, taken, blocks = 0
         cdef double floor = 0.0
         if self.n_ranks > 1:
             self.rank(self.margin, label, self.n_ranks)
@@ -180,25 +192,39 @@ cdef class Loss:
                 self.order[count] = j
                 self.z[count] = self.margin[j]
                 count += 1
-        self.sort(count)
+        self.make_heap(count)
+        for taken in range(count):
+            # Past the ranks a class that does not join the last block gets nothing, nor do those
+            # behind it.
+            if taken >= self.n_ranks and self.z[0] <= self.block[blocks - 1]:
+                self.use_spare()
+                return taken
+            self.pop(count - taken, taken)
+            blocks = self.push(self.spare_z, taken, weight * self.rho[taken], 1.0, blocks)
+        self.use_spare()
         return count
+
+    cdef Py_ssize_t push(self, const double* z, Py_ssize_t j, double sum_rho, double t,
+                         Py_ssize_t b) noexcept nogil:
+        """Add entry j to b pooled blocks; returns how many there are then."""
+        cdef Py_ssize_t first = j
+        cdef double sum_z = 0.0, block = z[j] - t * sum_rho
+        while b > 0 and self.block[b - 1] < block:
+            b -= 1
+            sum_z = self.sum_z[b] + (sum_z + (j + 1 - first) * (z[first] - z[self.start[b]]))
+            sum_rho, first = self.sum_rho[b] + sum_rho, self.start[b]
+            block = z[first] + (sum_z - t * sum_rho) / (j + 1 - first)
+        self.sum_z[b], self.sum_rho[b] = sum_z, sum_rho
+        self.start[b], self.block[b] = first, block
+        return b + 1
 
     cdef void pool(self, Py_ssize_t count, Py_ssize_t first_rank, double weight, double t,
                    double* value, double* cap, double* mean_rho) noexcept nogil:
         cdef Py_ssize_t j, b = 0, first
-        cdef double sum_z, sum_rho, block, mean_z, rho
+        cdef double mean_z, rho
         cdef Py_ssize_t* start = self.start
         for j in range(count):
-            sum_z, sum_rho, first = 0.0, weight * self.rho[first_rank + j], j
-            block = self.z[j] - t * sum_rho
-            while b > 0 and self.block[b - 1] < block:
-                b -= 1
-                sum_z = self.sum_z[b] + (sum_z + (j + 1 - first) * (self.z[first] - self.z[start[b]]))
-                sum_rho, first = self.sum_rho[b] + sum_rho, start[b]
-                block = self.z[first] + (sum_z - t * sum_rho) / (j + 1 - first)
-            self.sum_z[b], self.sum_rho[b] = sum_z, sum_rho
-            start[b], self.block[b] = first, block
-            b += 1
+            b = self.push(self.z, j, weight * self.rho[first_rank + j], t, b)
         start[b] = count
         for first in range(b):
             mean_z = self.sum_z[first] / (start[first + 1] - start[first])

@@ -11,7 +11,7 @@ from fastmc._files import replacing
 from fastmc._model import Model
 from fastmc._options import (C_RANGE, check_budgets, check_engine, check_range, check_solver,
                              make_generator)
-from fastmc._problem import Problem
+from fastmc._problem import Problem, check_matrix
 from fastmc._solvers import make_solver
 from fastmc._train import ConvergenceWarning, Progress
 from fastmc.losses import check_loss, make_spec
@@ -65,6 +65,10 @@ class RegularizationPath:
 
     def __len__(self):
         return len(self._points)
+
+    def __repr__(self):
+        return (f"RegularizationPath({len(self)} breakpoints, lam from {self.lams[0]:.3g} to "
+                f"{self.lam_min:.3g}, each certified to {self.eps:g}; {self.status})")
 
     def _point(self, lam):
         """The breakpoint that serves lambda; None above the first."""
@@ -262,7 +266,7 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     X, y, loss, k, own_class, rho, cost, smoothing, bias, class_weight, sample_weight
         As in `train`.
     eps : float
-        1e-12 <= eps < 1: bound of the relative gap (primal - dual) / primal at every lambda.
+        1e-12 <= eps <= 0.999: bound of the relative gap (primal - dual) / primal at every lambda.
     lam_min : float or None
         Where the path ends; None means 1 / (100 n_samples), that is C = 100.
     solver, sampling, gap_refresh, cache_size, cache_f, cache_nu
@@ -297,6 +301,7 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
         raise ValueError("loss='structured' needs cost")
     check_range("smoothing", smoothing, 0.0, C_RANGE[1], "at least")
     check_path(eps, lam_min, solver)
+    check_validation(validation, X)
     solver, options = check_solver(solver, sampling, False, gap_refresh, cache_size, cache_f,
                                    cache_nu)
     check_budgets(0.0, max_passes, max_time)
@@ -323,11 +328,24 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
 
 def check_path(eps, lam_min, solver):
     """Check what only a path has, and that its solver can follow one."""
-    check_range("eps", eps, EPS_MIN, 1.0 - 1e-9, "at least")
+    check_range("eps", eps, EPS_MIN, 0.999, "at least")
     if lam_min is not None:
         check_range("lam_min", lam_min, 0.0)
     if solver in NO_FOLLOWERS:
         raise ValueError(f"solver={solver!r} cannot follow a path: its steps forget the start")
+
+
+def check_validation(validation, X):
+    """Check, before the work, that validation data are a pair of the right sizes."""
+    if validation is None:
+        return
+    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+        raise ValueError(f"validation must be a pair (X, y), got {type(validation).__name__}")
+    X_val, y_val = check_matrix(validation[0], "validation X"), np.asarray(validation[1])
+    if y_val.shape != X_val.shape[:1] or not len(y_val):
+        raise ValueError(f"validation: X has {X_val.shape[0]} rows, y has shape {y_val.shape}")
+    if X_val.shape[1] != np.shape(X)[1]:
+        raise ValueError(f"validation: X has {X_val.shape[1]} features, the training data {np.shape(X)[1]}")
 
 
 class _Follower:

@@ -61,8 +61,10 @@ def plot_histories(histories, path=None):
     matplotlib.figure.Figure
     """
     kind = None if path is None else picture_kind(path)
-    runs = {"": histories} if "gap" in histories else histories
     figure = new_figure(9, 6.5)
+    from matplotlib.ticker import NullFormatter
+
+    runs = {"": histories} if "gap" in histories else histories
     grid = figure.subplots(2, 2, sharex="col", sharey="row")
     for (gaps, objectives), unit in zip(grid.T, ("passes", "seconds")):
         for number, (label, run) in enumerate(runs.items()):
@@ -72,6 +74,8 @@ def plot_histories(histories, path=None):
         if has_points(objectives):
             started_from_a_model = any(0 in run[unit] for run in runs.values())
             objectives.set_xscale("symlog" if started_from_a_model else "log")
+            # Labels between the decades would overlap.
+            objectives.xaxis.set_minor_formatter(NullFormatter())
     name_axes(grid[:, 0], ("duality gap", "objective"), "passes over the data")
     name_axes(grid[:, 1], ("", ""), "time (seconds)")
     for axes in grid[:, 0]:

@@ -306,7 +306,9 @@ class Progress:
 
 def _initial_dual(init, problem, spec):
     """The dense dual of a model to start from, checked to be feasible for this problem."""
-    if getattr(init, "dual_", None) is None:
+    if not isinstance(init, Model):
+        raise ValueError(f"init={init!r} must be a Model, from train or load_model")
+    if init.dual_ is None:
         raise ValueError("init has no dual (a text model keeps none): train it here or load an .npz")
     if init.dual_.shape[0] != problem.n_samples:
         raise ValueError(f"init was trained on {init.dual_.shape[0]} samples, X has {problem.n_samples}")
@@ -314,7 +316,8 @@ def _initial_dual(init, problem, spec):
         raise ValueError(f"init has classes {init.classes_.tolist()}, "
                          f"y has {problem.classes.tolist()}")
     if init.spec != spec:
-        raise ValueError(f"init was trained with {init.spec}, not {spec}")
+        raise ValueError(f"init was trained with {init.spec}, not with {spec}: pass the same loss, k, "
+                         "rho and own_class")
     if init.weights.shape != (problem.n_weights, problem.n_classes):
         raise ValueError(f"init has {init.weights.shape[0]} features (the bias included), "
                          f"X has {problem.n_weights}")

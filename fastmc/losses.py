@@ -36,6 +36,11 @@ class LossSpec:
     rho: tuple
     own_class: bool = True
 
+    def __str__(self):
+        ranks = ", ".join(f"{r:.4g}" for r in self.rho[: min(self.n_ranks, 6)])
+        more = ", .." if self.n_ranks > 6 else ""
+        return f"loss={self.name!r} of rank weights ({ranks}{more}), own_class={self.own_class}"
+
     @property
     def family(self):
         return LOSSES[self.name][0]
@@ -59,8 +64,8 @@ def check_loss(loss, k=1, rho=None, own_class=True):
     ValueError
         Naming the argument and its value.
     """
-    name = ALIASES.get(loss, loss)
-    if name not in LOSSES:
+    name = ALIASES.get(loss, loss) if isinstance(loss, str) else loss
+    if not isinstance(name, str) or name not in LOSSES:
         valid = ", ".join([*LOSSES, *ALIASES])
         raise ValueError(f"loss={loss!r} is unknown; valid losses: {valid}")
     takes = LOSSES[name][1]

@@ -6,19 +6,34 @@ import numpy as np
 import pytest
 
 import fastmc
+from fastmc.cli import main
 from fastmc.losses import LOSSES
 
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_first_example_of_the_readme_runs(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)[0]
+def test_the_examples_of_the_readme_run(monkeypatch, tmp_path):
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    assert len(blocks) == 4
     names = {}
-    exec(compile(code, "README.md", "exec"), names)
-    model = names["model"]
-    assert model.status == "converged" and model.certificate.relative_gap <= 1e-3
-    assert model.predict_topk(names["X"][:3], k=5).shape == (3, 5)
+    for code in blocks:
+        exec(compile(code, "README.md", "exec"), names)
+    model = fastmc.load_model("stdlib.npz")
+    assert model.status == "converged" and model.certificate.relative_gap <= 1e-3 and model.C == 2.0
+    assert model.topk_error(names["X_test"], names["y_test"], k=5) < 0.06
+    assert names["path"].relative_gap.max() <= 0.1
+    assert names["best"].score(names["X_test"], names["y_test"]) == 1 - names["path"].top1_error.min()
+    assert fastmc.load_model("boosted.npz").n_rounds_ == 10
+
+
+def test_the_command_lines_of_the_readme_run(monkeypatch, tmp_path):
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path)
+    lines = re.findall(r"^    python -m fastmc (.*)$", (ROOT / "README.md").read_text(), flags=re.M)
+    assert [line.split()[0] for line in lines] == ["train", "predict", "info", "path", "boost"]
+    assert [main(line.split()) for line in lines] == [0] * 5
 
 
 @pytest.mark.parametrize("file", ["README.md", "docs/math.md"])

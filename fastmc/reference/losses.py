@@ -119,34 +119,48 @@ class Loss:
         """Sort the classes that can have beta_j > 0 into self.order and self.z.
 
         A class more than omega rho_1 below the last ranked one is pooled with nobody and gets
-        nothing; neither does one below `least`, a lower bound of u.
+        nothing; neither does one below `least`, a lower bound of u, nor one that comes after the
+        ranks and does not join the last block of z - omega rho, nor those behind it.
         """
         floor = 0.0
         if self.n_ranks > 1:
             floor = self.margin[self.rank(self.margin, label, self.n_ranks)[-1]]
         floor = max(least, floor - weight * self.rho[0])
         classes = [j for j in range(self.n_classes) if j != label and self.margin[j] >= floor]
-        self.order = sorted(classes, key=lambda j: -self.margin[j])
-        self.z = [self.margin[j] for j in self.order]
-        return len(self.z)
+        order = sorted(classes, key=lambda j: -self.margin[j])
+        z = [self.margin[j] for j in order]
+        blocks, count = [], len(z)
+        for taken in range(count):
+            if taken >= self.n_ranks and z[taken] <= blocks[-1][3]:
+                count = taken
+                break
+            self.push(blocks, z, taken, weight * self.rho[taken], 1.0)
+        self.order, self.z = order[:count], z[:count]
+        return count
+
+    def push(self, blocks, z, j, sum_rho, t):
+        """Add entry j to the pooled blocks (sum of z, sum of rho, first entry, value).
+
+        A block sums z relative to its first entry: the bounds of beta must not suffer from far
+        away z.
+        """
+        sum_z, start, value = 0.0, j, z[j] - t * sum_rho
+        while blocks and blocks[-1][3] < value:
+            last_z, rho, first, _ = blocks.pop()
+            sum_z = last_z + (sum_z + (j + 1 - start) * (z[start] - z[first]))
+            sum_rho, start = rho + sum_rho, first
+            value = z[start] + (sum_z - t * sum_rho) / (j + 1 - start)
+        blocks.append((sum_z, sum_rho, start, value))
 
     def pool(self, count, first_rank, weight, t):
         """PAV(z - t omega rho_{first_rank..}) by pooling adjacent violators.
 
         Returns the value of each entry's block, z minus that value (the bound of beta), and
-        the block's mean of omega rho (minus the derivative of the value in t). A block sums
-        z relative to its first entry: the bounds of beta must not suffer from far away z.
+        the block's mean of omega rho (minus the derivative of the value in t).
         """
         blocks = []
         for j in range(count):
-            sum_z, sum_rho, start = 0.0, weight * self.rho[first_rank + j], j
-            value = self.z[j] - t * sum_rho
-            while blocks and blocks[-1][3] < value:
-                z, rho, first, _ = blocks.pop()
-                sum_z = z + (sum_z + (j + 1 - start) * (self.z[start] - self.z[first]))
-                sum_rho, start = rho + sum_rho, first
-                value = self.z[start] + (sum_z - t * sum_rho) / (j + 1 - start)
-            blocks.append((sum_z, sum_rho, start, value))
+            self.push(blocks, self.z, j, weight * self.rho[first_rank + j], t)
         value, cap, mean_rho = [], [], []
         ends = [block[2] for block in blocks[1:]] + [count]
         for (sum_z, sum_rho, start, block_value), end in zip(blocks, ends):
