@@ -11,6 +11,8 @@ from fastmc.stumps import Stumps, outputs as stump_outputs
 
 # Steps of the master's tolerance, and how far it goes, when the best learners are all old ones.
 TIGHTEN, TIGHTEST = 0.1, 1e-5
+# Long solves at most when no learner is missing and the weights are not optimal yet.
+SETTLINGS = 20
 
 
 def outputs_of(X, learners):
@@ -19,11 +21,16 @@ def outputs_of(X, learners):
         return np.zeros((X.shape[0], 0), dtype=np.int8)
     if isinstance(learners[0], tuple):
         return stump_outputs(X, *map(np.array, zip(*learners)))
-    return np.column_stack([_signs(learner.predict(X)) for learner in learners])
+    return np.column_stack([_signs(learner, X) for learner in learners])
 
 
-def _signs(labels):
-    return np.where(np.asarray(labels) > 0, 1, -1).astype(np.int8)
+def _signs(learner, X):
+    """Outputs of a weak learner, -1 and +1, int8 (n_samples,)."""
+    labels = np.asarray(learner.predict(X))
+    if labels.shape != (X.shape[0],) or not np.isin(labels, (-1, 1)).all():
+        raise ValueError(f"weak_learner={learner!r}: predict must give -1 or +1 for each of the "
+                         f"{X.shape[0]} rows, got {labels.dtype} of shape {labels.shape}")
+    return labels.astype(np.int8)
 
 
 class Boosting:
@@ -67,6 +74,7 @@ class Boosting:
         if validation is not None:
             self.validation_outputs = [np.zeros((len(validation[1]), 0), dtype=np.int8)] * n_classes
         self.tol, self.solver_time, self.converged = options.tol, 0.0, False
+        self.settling = 0
 
     def until_done(self):
         progress = Progress(self.options.verbose, self.options.n_rounds, "round")
@@ -77,14 +85,25 @@ class Boosting:
             # Those present sit at edges of about 1 +- tol themselves.
             useful = {c: f for c, f in found.items() if f[1] > 1.0 + self.options.tol}
             if not useful:
-                self.converged = True
-                break
+                if self.settled():
+                    break
+                continue
             if self.options.stage_wise or not self.all_old(useful):
                 self.one_round(useful)
                 progress.show(f"edge {best:.3g}", time.perf_counter() - began)
             elif not self.tighten():
                 break
         progress.close()
+
+    def settled(self):
+        """No learner is missing: whether the weights are optimal too, or cannot be made so."""
+        self.converged = self.master.largest_violation() <= self.options.tol
+        if self.converged or self.options.stage_wise or self.settling == SETTLINGS:
+            return True
+        self.settling += 1
+        self.solve(100 * self.options.max_sweeps)
+        self.record()
+        return False
 
     def search(self):
         """{class: (learner, edge, bits)} with the best learner of each class, edges times C/p."""
@@ -113,7 +132,7 @@ class Boosting:
         for c in range(self.n_classes):
             learner, weight = copy.deepcopy(self.options.weak_learner), np.abs(U[:, c])
             learner.fit(self.X, np.where(self.label == c, 1, -1), sample_weight=weight / weight.mean())
-            best[c] = learner, _signs(learner.predict(self.X))
+            best[c] = learner, _signs(learner, self.X)
         return best
 
     def all_old(self, found):
@@ -121,7 +140,7 @@ class Boosting:
 
     def one_round(self, found):
         """Add what is new, set its weights and correct the others."""
-        self.tol = self.options.tol
+        self.tol, self.settling = self.options.tol, 0
         coordinates = [self.coordinate(c, learner, bits) for c, (learner, _, bits) in found.items()]
         sweeps = 1 if self.options.stage_wise else self.options.max_sweeps
         self.solve(sweeps, tuple(np.array(part, dtype=np.intp) for part in zip(*coordinates)))
@@ -172,7 +191,9 @@ class Boosting:
 
     def keep_best(self):
         """Go back to the round of the least validation error."""
-        self.stages = self.stages[: int(np.argmin(self.errors)) + 1]
+        kept = self.stages[: int(np.argmin(self.errors)) + 1]
+        self.converged = self.converged and len(kept) == len(self.stages)
+        self.stages = kept
         self.learners = [part[: len(w)] for part, w in zip(self.learners, self.stages[-1])]
         self.master.count[:] = [len(w) for w in self.stages[-1]]
         self.master.w[:] = 0.0

@@ -37,6 +37,12 @@ def check_range(argument, value, low, high=math.inf, bound="above"):
         raise ValueError(f"{argument}={value!r} must be a finite number {limit}")
 
 
+def check_smoothing(smoothing):
+    check_range("smoothing", smoothing, 0.0, C_RANGE[1], "at least")
+    if 0.0 < smoothing < C_RANGE[0]:
+        raise ValueError(f"smoothing={smoothing!r} must be 0 or at least {C_RANGE[0]:g}")
+
+
 def check_C_or_lam(C, lam):
     if C is not None and lam is not None:
         raise ValueError(f"give C={C!r} or lam={lam!r}, not both: lam = 1/(C n_samples)")

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from fastmc._certificate import combine, loss_values, losses_and_gaps, row_blocks, squared_norm
 from fastmc._files import replacing
 from fastmc._model import Model
-from fastmc._options import (C_RANGE, check_budgets, check_engine, check_range, check_solver,
+from fastmc._options import (check_budgets, check_engine, check_range, check_smoothing, check_solver,
                              make_generator)
 from fastmc._problem import Problem, check_matrix
 from fastmc._solvers import make_solver
@@ -190,8 +190,11 @@ class _Start:
     def lambda_max(self, eps):
         """The smallest lambda, within 1 %, from which A^0 is certified to the relative gap eps."""
         high = low = self.norm + 1e-300
-        while self.certificate_at(high).relative_gap > eps:
+        while not self.certificate_at(high).relative_gap <= eps:
             high *= 4.0
+            if high > 1e200:
+                raise ValueError(f"eps={eps:g} cannot be certified at any lambda: raise eps, or change "
+                                 f"smoothing={self.smoothing:g}, cost or sample_weight")
         while low > 1e-300 and self.certificate_at(low).relative_gap <= eps:
             low /= 4.0
         while high / low > 1.01:
@@ -299,7 +302,7 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     name = check_loss(loss, k, rho, own_class)
     if name == "structured" and cost is None:
         raise ValueError("loss='structured' needs cost")
-    check_range("smoothing", smoothing, 0.0, C_RANGE[1], "at least")
+    check_smoothing(smoothing)
     check_path(eps, lam_min, solver)
     check_validation(validation, X)
     solver, options = check_solver(solver, sampling, False, gap_refresh, cache_size, cache_f,

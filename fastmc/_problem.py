@@ -167,6 +167,7 @@ def check_matrix(X, name="X"):
     """A CSR matrix with sorted unique columns or a C-ordered 2-D array, float32 or float64."""
     if sp.issparse(X):
         return _check_sparse(X, name)
+    _refuse_masked(X, name)
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional, got shape {X.shape}")
@@ -209,7 +210,7 @@ def _check_sparse(X, name):
         data, indices = data.copy(), indices.copy()
     if data is X.data and indices is X.indices and data.flags.c_contiguous:
         return X
-    checked = type(X)((n, d), dtype=data.dtype)
+    checked = (sp.csr_array if isinstance(X, sp.sparray) else sp.csr_matrix)((n, d), dtype=data.dtype)
     # Set directly: the constructor would narrow 64-bit indices, which is a copy.
     checked.data, checked.indices, checked.indptr = np.ascontiguousarray(data), indices, indptr
     if not sorted_rows:
@@ -242,7 +243,10 @@ def _check_type(values, name):
 
 def check_numbers(values, name):
     """`values` as a finite float64 array."""
+    _refuse_masked(values, name)
     try:
+        if np.asarray(values).dtype.kind == "c":
+            raise ValueError
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name}={values!r} must hold numbers") from None
@@ -250,6 +254,11 @@ def check_numbers(values, name):
         raise ValueError(f"{name} holds {numbers[~np.isfinite(numbers)].flat[0]}: "
                          "values must be finite")
     return numbers
+
+
+def _refuse_masked(values, name):
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} is a masked array with masked values; fill them first")
 
 
 def check_weights(sample_weight, n_samples):
@@ -278,6 +287,7 @@ def check_bias(bias):
 
 def encode_labels(y, n_samples):
     """(classes, label): the sorted distinct labels and each sample's position among them."""
+    _refuse_masked(y, "y")
     y = np.asarray(y)
     if y.shape != (n_samples,):
         raise ValueError(f"y has shape {y.shape}, expected ({n_samples},) as X has {n_samples} rows")

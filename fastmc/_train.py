@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from fastmc._certificate import combine, dual_value, infeasibility, primal_value
 from fastmc._history import History
 from fastmc._model import Model
-from fastmc._options import (C_RANGE, check_budgets, check_C_or_lam, check_engine, check_range,
+from fastmc._options import (check_budgets, check_C_or_lam, check_engine, check_smoothing,
                              check_solver, lam_of, make_generator)
 from fastmc._problem import Problem
 from fastmc._solvers import make_solver
@@ -125,11 +125,13 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
     if name == "structured" and cost is None:
         raise ValueError("loss='structured' needs cost")
     check_C_or_lam(C, lam)
-    check_range("smoothing", smoothing, 0.0, C_RANGE[1], "at least")
+    check_smoothing(smoothing)
     solver, options = check_solver(solver, sampling, averaging, gap_refresh, cache_size, cache_f,
                                    cache_nu)
     check_budgets(tol, max_passes, max_time)
     check_engine(n_threads, precision, engine)
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback={callback!r} must be a function of the training state")
     rng = make_generator(random_state)
     problem = Problem(X, y, cost, bias, class_weight, sample_weight)
     spec = make_spec(name, problem.n_classes, k, rho, own_class)
@@ -186,8 +188,9 @@ class Run:
         # W = 0 and A = 0 are always at hand: nothing worse is ever returned.
         self.weights, self.dual = np.zeros_like(solver.weights), np.zeros_like(solver.dual)
         self.primal, self.dual_value = solver.primal_at_zero(), 0.0
-        if not math.isfinite(self.primal):
-            raise ValueError("the loss at W = 0 overflows: scale cost, rho or sample_weight down")
+        if self.primal and not 1e-150 <= self.primal <= 1e150:
+            raise ValueError(f"the mean loss at W = 0 is {self.primal:.3g}: scale cost, rho or "
+                             "sample_weight")
         # How the certified gap compared with the estimate when last looked at.
         self.ratio = 1.0
 
@@ -247,8 +250,8 @@ class Run:
                 self.status = "time_limit"
                 self.checked_at = None  # the pass was broken off: W is newer than the last check
             else:
-                progress.show(f"relative gap ~ {self.solver.gap_estimate() / self.primal:.2e}",
-                              self.seconds())
+                gap = self.solver.gap_estimate() / (self.primal or 1.0)
+                progress.show(f"relative gap ~ {gap:.2e}", self.seconds())
                 if callback is not None and callback(TrainingState(self)):
                     self.status = "stopped"
                 elif self.due(tol):
@@ -322,7 +325,8 @@ def _initial_dual(init, problem, spec):
         raise ValueError(f"init has {init.weights.shape[0]} features (the bias included), "
                          f"X has {problem.n_weights}")
     dual = init.dual_.toarray()
-    if infeasibility(problem, spec, dual) > 1e-9:
+    # Written so that NaN does not pass; the dual of a sample without weight is zero.
+    if not infeasibility(problem, spec, dual) <= 1e-9 or dual[problem.weight == 0].any():
         raise ValueError("init's dual does not fit these labels or sample weights")
     return dual
 

@@ -11,7 +11,7 @@ import numpy as np
 from fastmc import _boosting_npz, _model_npz
 from fastmc._column_generation import Boosting, outputs_of
 from fastmc._master import Master
-from fastmc._model import ModelError, Ranker, check_labels, make_model
+from fastmc._model import ModelError, Ranker, check_labels, is_native, make_model
 from fastmc._options import check_choice, check_count, check_range, make_generator
 from fastmc._problem import check_matrix, check_weights, encode_labels
 
@@ -143,7 +143,8 @@ class MultiBoostClassifier(Ranker):
     global_lower_bound_ : float
         The same over all stumps; -inf for other weak learners, whose best edge is unknown.
     converged_ : bool
-        Whether no weak learner had an edge above 1 + tol at the end.
+        Whether at the end no weak learner had an edge above 1 + tol and no weight violated its
+        condition by more than tol.
     """
 
     def __init__(self, n_rounds=200, C=1e4, weak_learner="stump", class_wise=True, stage_wise=False,
@@ -263,6 +264,8 @@ class MultiBoostClassifier(Ranker):
     def feature_counts(self):
         """How many stumps of positive weight use each feature, shape (n_features,)."""
         self._check_fitted()
+        if not is_native(path):
+            raise ValueError(f"path={os.fsdecode(path)!r}: the name of a boosting model must end in .npz")
         if not self._all_stumps():
             raise ValueError("feature counts are for stumps")
         used = [learner[0] for learners, w in zip(self.learners_, self.weights_)
@@ -280,7 +283,8 @@ class MultiBoostClassifier(Ranker):
         Raises
         ------
         ValueError
-            If a weak learner is no stump, or the labels are no numbers, booleans or strings.
+            If a weak learner is no stump, the labels are no numbers, booleans or strings, or the
+            name does not end in .npz.
         OSError
             If the file cannot be written.
         """

@@ -19,8 +19,8 @@ from fastmc._command_files import (InputError, check_cost_size, check_files, che
                                    is_device, read_cost)
 from fastmc._files import replacing
 from fastmc._model import ModelError, check_k, is_native
-from fastmc._options import (C_RANGE, check_budgets, check_C_or_lam, check_range, check_solver,
-                             lam_of)
+from fastmc._options import (check_budgets, check_C_or_lam, check_range, check_smoothing,
+                            check_solver, lam_of)
 from fastmc._path import check_path
 from fastmc._plot import picture_kind
 from fastmc._problem import check_bias
@@ -59,6 +59,9 @@ def main(argv=None):
         0 success, 1 bad data or a bad model, 2 a wrong command line, 130 interrupted.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a file name may not fit the encoding
     try:
         with warnings_as_lines():
             code = run(argv)
@@ -199,7 +202,7 @@ def common_options(args):
     with usage_errors():
         if check_loss(**loss) == "structured" and args.cost is None:
             raise ValueError("loss='structured' needs --cost")
-        check_range("smoothing", args.smoothing, 0.0, C_RANGE[1], "at least")
+        check_smoothing(args.smoothing)
         check_solver(args.solver, **block)
         check_budgets(0.0, args.max_passes, args.max_time)
         check_bias(bias)
