@@ -264,8 +264,6 @@ class MultiBoostClassifier(Ranker):
     def feature_counts(self):
         """How many stumps of positive weight use each feature, shape (n_features,)."""
         self._check_fitted()
-        if not is_native(path):
-            raise ValueError(f"path={os.fsdecode(path)!r}: the name of a boosting model must end in .npz")
         if not self._all_stumps():
             raise ValueError("feature counts are for stumps")
         used = [learner[0] for learners, w in zip(self.learners_, self.weights_)
@@ -289,6 +287,8 @@ class MultiBoostClassifier(Ranker):
             If the file cannot be written.
         """
         self._check_fitted()
+        if not is_native(path):
+            raise ValueError(f"path={os.fsdecode(path)!r}: the name of a boosting model must end in .npz")
         if not self._all_stumps():
             raise ValueError("a model file keeps stumps only, not other weak learners")
         _boosting_npz.save(self, path)
