@@ -264,6 +264,7 @@ def cross_validate(args, X, y, options):
         raise InputError(f"{args.training_file}: {error}") from None
     facts = {"training_file": args.training_file, "n_samples": len(y), "folds": args.folds,
              **accuracies(ranked, y)}
+    args.quiet = False  # the accuracy is all that cross-validation gives
     report(args, facts, lambda facts: accuracy_lines(facts, "Cross Validation "))
     return 0
 
