@@ -27,6 +27,15 @@ LOSSES = {
 }
 
 
+def pytest_report_header():
+    """Which build is under test, and that it is the one that PYTHONPATH names."""
+    place = Path(fastmc.__file__).resolve().parent
+    wanted = os.environ.get("PYTHONPATH", "").split(os.pathsep)[0]
+    if wanted and Path(wanted).resolve() != place.parent:
+        raise pytest.UsageError(f"PYTHONPATH={wanted} asks for another fastmc than that in {place}")
+    return f"fastmc: {place}"
+
+
 @pytest.fixture(params=LOSSES)
 def loss_options(request):
     """Arguments of train() that choose a loss; "structured" needs a cost besides."""
