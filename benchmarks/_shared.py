@@ -143,14 +143,22 @@ def seconds(call):
     return now() - start
 
 
-def iteration_seconds(problem, loss, repeats, warm=10):
-    """{solver: seconds of each iteration} of LSFW, StdFW and PG, turn by turn, lam = 1/n."""
+def iteration_seconds(problem, loss, repeats, warm=10, same_points=False):
+    """{solver: seconds of each iteration} of LSFW, StdFW and PG, turn by turn, lam = 1/n.
+
+    Each goes its own way, or with `same_points` all make each iteration from where LSFW is: then they
+    find the same corners, and what differs is the cost of their steps.
+    """
     spec, rng = spec_of(problem, loss), np.random.default_rng(0)
     solvers = {name: new_solver(problem, name, spec, 1.0 / problem.n_samples) for name in PAPER_NAMES}
     times = {name: [] for name in solvers}
-    for _ in range(warm + repeats):
-        for name, solver in solvers.items():
-            times[name].append(pass_seconds(solver, rng))
+    for turn in range(warm + repeats):
+        if same_points:
+            for solver in solvers.values():
+                for array in ("weights", "scores", "dual"):
+                    getattr(solver, array)[:] = getattr(solvers["fw"], array)
+        for name in sorted(solvers, reverse=turn % 2):
+            times[name].append(pass_seconds(solvers[name], rng))
     # The first iterations, from W = 0, touch more memory for the first time than later ones.
     return {name: times[name][warm:] for name in times}
 
