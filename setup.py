@@ -36,7 +36,8 @@ DIRECTIVES = {
 sources = [] if os.environ.get("FASTMC_NO_EXTENSIONS") else sorted(glob("fastmc/_*.pyx"))
 extensions = [
     Extension("fastmc." + os.path.basename(path)[:-4], [path], extra_compile_args=FLAGS,
-              include_dirs=["fastmc"], depends=glob("fastmc/_vector*.h"))
+              include_dirs=["fastmc"],
+              depends=glob("fastmc/*.h") if path.endswith("_vector.pyx") else [])
     for path in sources
 ]
 

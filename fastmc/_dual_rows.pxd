@@ -19,6 +19,8 @@ cdef class DualRows:
     cdef int* slot
     cdef list _keep_alive
 
+    cdef void expect(self, Py_ssize_t i) noexcept nogil
+    cdef void expect_row(self, Py_ssize_t i) noexcept nogil
     cdef void open(self, Py_ssize_t i, double momentum) noexcept nogil
     cdef int replace(self, Py_ssize_t i, const Py_ssize_t* classes, const double* beta,
                      Py_ssize_t count) except -1 nogil

@@ -3,6 +3,8 @@ import numpy as np
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from fastmc._vector cimport PREFETCH
+
 
 cdef class DualRows:
     """See fastmc.reference.dual_rows.DualRows."""
@@ -25,6 +27,14 @@ cdef class DualRows:
             for i in range(self.n_samples):
                 free(self.rows[i].betas)
             free(self.rows)
+
+    cdef void expect(self, Py_ssize_t i) noexcept nogil:
+        PREFETCH(&self.rows[i])
+
+    cdef void expect_row(self, Py_ssize_t i) noexcept nogil:
+        if self.rows[i].betas != NULL:
+            PREFETCH(self.rows[i].betas)
+            PREFETCH(self.rows[i].classes)
 
     cdef void open(self, Py_ssize_t i, double momentum) noexcept nogil:
         cdef Row* row = &self.rows[i]

@@ -1,6 +1,8 @@
 cdef class Loss:
     cdef readonly Py_ssize_t n_classes, n_ranks
     cdef const double* rho
+    # All rank weights are equal: closed forms serve instead of the general routine.
+    cdef public bint uniform
     # Scratch of n_classes entries each; one Loss serves one thread at a time.
     cdef Py_ssize_t* order
     cdef Py_ssize_t* spare_order
@@ -35,6 +37,7 @@ cdef class Loss:
     cdef double least(self, double weight, double own) noexcept nogil
     cdef double solve(self, Py_ssize_t count, double weight, double own) noexcept nogil
     cdef void rank(self, const double* values, Py_ssize_t skip, Py_ssize_t count) noexcept nogil
+    cdef Py_ssize_t select(self, Py_ssize_t held, Py_ssize_t count) noexcept nogil
     cdef void insert(self, Py_ssize_t first, Py_ssize_t last, double value, Py_ssize_t j) noexcept nogil
     cdef void sift(self, Py_ssize_t root, Py_ssize_t count) noexcept nogil
     cdef void make_heap(self, Py_ssize_t count) noexcept nogil
@@ -49,16 +52,24 @@ cdef class Loss:
                    double* value, double* cap, double* mean_rho) noexcept nogil
     cdef double threshold(self, Py_ssize_t count, double own, Py_ssize_t* n_low,
                           Py_ssize_t* n_high) noexcept nogil
-    cdef void fill(self, Py_ssize_t count, double u, Py_ssize_t n_low, Py_ssize_t n_high) noexcept nogil
+    cdef double solve_box(self, Py_ssize_t count, double cap, double own) noexcept nogil
+    cdef double walk(self, Py_ssize_t count, double cap, double own, Py_ssize_t n_caps, Py_ssize_t* n_low,
+                     Py_ssize_t* n_high) noexcept nogil
+    cdef void fill_box(self, Py_ssize_t count, double cap, double u, Py_ssize_t n_caps, Py_ssize_t n_low,
+                       Py_ssize_t n_high) noexcept nogil
+    cdef double behind(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+    cdef void fill(self, Py_ssize_t kept, Py_ssize_t count, double u, Py_ssize_t n_low,
+                   Py_ssize_t n_high) noexcept nogil
 
 
 cdef class UsunierLoss(Loss):
-    cdef double solve_simplex(self, Py_ssize_t count, double cap, double own) noexcept nogil
+    pass
 
 
 cdef class TopKLoss(Loss):
     cdef readonly bint own_class
 
+    cdef double solve_capped(self, Py_ssize_t count, double weight, double own) noexcept nogil
     cdef double value_at_zero(self, Py_ssize_t count, double own, double weight) noexcept nogil
     cdef double excess(self, Py_ssize_t count, double own, double weight, double t, double* u,
                        double* slope, Py_ssize_t* n_low, Py_ssize_t* n_high) noexcept nogil

@@ -29,6 +29,7 @@ cdef class Loss:
         self.n_classes = n_classes
         self.n_ranks = int(np.count_nonzero(rho))
         self.rho = &rho_view[0]
+        self.uniform = rho_view[self.n_ranks - 1] == rho_view[0]
         keep = self._keep_alive = [rho]
         self.order, self.spare_order = integers(n_classes, keep), integers(n_classes, keep)
         self.start = integers(n_classes + 1, keep)
@@ -111,7 +112,8 @@ cdef class Loss:
             dual[j] = 0.0
         if own > 0.0:
             count = self.gather(label, weight, self.least(weight, own))
-            self.solve(count, weight, own)
+            if count > 0:
+                self.solve(count, weight, own)
             for j in range(count):
                 if self.beta[j] > 0.0:
                     dual[self.order[j]] = -self.beta[j]
@@ -120,17 +122,14 @@ cdef class Loss:
 
     cdef void rank(self, const double* values, Py_ssize_t skip, Py_ssize_t count) noexcept nogil:
         """Fill self.order and self.z with the `count` best classes."""
-        cdef Py_ssize_t j, r, held = 0
+        cdef Py_ssize_t j, held = 0
         if count > SHORT:
             for j in range(self.n_classes):
                 if j != skip:
                     self.order[held] = j
                     self.z[held] = values[j]
                     held += 1
-            self.make_heap(held)
-            for r in range(count):
-                self.pop(held - r, r)
-            self.use_spare()
+            self.select(held, count)
             return
         for j in range(self.n_classes):
             if j == skip:
@@ -141,6 +140,23 @@ cdef class Loss:
                 held -= 1
             self.insert(0, held, values[j], j)
             held += 1
+
+    cdef Py_ssize_t select(self, Py_ssize_t held, Py_ssize_t count) noexcept nogil:
+        """Sort the `count` best of the classes held in self.order and self.z; returns how many there are."""
+        cdef Py_ssize_t r
+        count = min(count, held)
+        if count > SHORT:
+            self.make_heap(held)
+            for r in range(count):
+                self.pop(held - r, r)
+            self.use_spare()
+            return count
+        for r in range(1, held):
+            if r < count:
+                self.insert(0, r, self.z[r], self.order[r])
+            elif self.z[r] > self.z[count - 1]:
+                self.insert(0, count - 1, self.z[r], self.order[r])
+        return count
 
     cdef void insert(self, Py_ssize_t first, Py_ssize_t last, double value, Py_ssize_t j) noexcept nogil:
         """Put (value, j) into its place among the sorted entries first..last-1, after equals."""
@@ -283,10 +299,69 @@ cdef class Loss:
         n_low_out[0], n_high_out[0] = n_low, n_high
         return u
 
-    cdef void fill(self, Py_ssize_t count, double u, Py_ssize_t n_low, Py_ssize_t n_high) noexcept nogil:
+    cdef double solve_box(self, Py_ssize_t count, double cap, double own) noexcept nogil:
+        cdef Py_ssize_t n_low, n_high, j
+        cdef double total = 0.0, u = self.walk(count, cap, own, 0, &n_low, &n_high)
+        self.fill_box(count, cap, u, 0, n_low, n_high)
+        for j in range(n_high):
+            total += self.beta[j]
+        if total > self.n_ranks * cap:
+            u = self.walk(count, cap, own, self.n_ranks, &n_low, &n_high)
+            self.fill_box(count, cap, u, self.n_ranks, n_low, n_high)
+        return u
+
+    cdef double walk(self, Py_ssize_t count, double cap, double own, Py_ssize_t n_caps,
+                     Py_ssize_t* n_low_out, Py_ssize_t* n_high_out) noexcept nogil:
+        cdef Py_ssize_t n_low = 0, n_high = 0, slope = 0 if n_caps else 1, free
+        cdef double total = -n_caps * cap if n_caps else -own
+        cdef double u = -INFINITY if n_caps else -own, next_low, next_high
+        while True:
+            next_high = self.z[n_high] if n_high < count else -INFINITY
+            next_low = self.z[n_low] - cap if n_low < n_high else -INFINITY
+            if max(next_high, next_low) <= u:
+                break
+            if next_high >= next_low:
+                total += self.z[n_high]
+                n_high += 1
+            else:
+                total += cap - self.z[n_low]
+                n_low += 1
+                if n_caps and n_low == n_caps:
+                    u = next_low
+                    break
+            free = slope + n_high - n_low
+            u = total / free if free else -INFINITY
+        n_low_out[0], n_high_out[0] = n_low, n_high
+        return u
+
+    cdef void fill_box(self, Py_ssize_t count, double cap, double u, Py_ssize_t n_caps, Py_ssize_t n_low,
+                       Py_ssize_t n_high) noexcept nogil:
         cdef Py_ssize_t j
+        cdef double first = self.z[n_low] - u
+        if n_caps and n_high > n_low:
+            first = ((n_caps - n_low) * cap - self.behind(n_low, n_high)) / (n_high - n_low)
         for j in range(count):
             if j < n_low:
+                self.beta[j] = cap
+            elif j < n_high:
+                self.beta[j] = min(max((self.z[j] - self.z[n_low]) + first, 0.0), cap)
+            else:
+                self.beta[j] = 0.0
+
+    cdef double behind(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(first, last):
+            total += self.z[j] - self.z[first]
+        return total
+
+    cdef void fill(self, Py_ssize_t kept, Py_ssize_t count, double u, Py_ssize_t n_low,
+                   Py_ssize_t n_high) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(count):
+            if j >= kept:
+                self.beta[j] = 0.0
+            elif j < n_low:
                 self.beta[j] = self.low_cap[j]
             elif j < n_high:
                 self.beta[j] = min(max(self.z[j] - u, self.high_cap[j]), self.low_cap[j])
@@ -329,34 +404,19 @@ cdef class UsunierLoss(Loss):
         return max(-own, min(-0.5 * own, weight * self.rho[0] - own))
 
     cdef double solve(self, Py_ssize_t count, double weight, double own) noexcept nogil:
-        cdef Py_ssize_t n_low, n_high, j
-        cdef double u
-        if self.n_ranks == 1:
-            return self.solve_simplex(count, weight * self.rho[0], own)
-        self.pool(count, 0, weight, 1.0, self.low, self.low_cap, self.low_rho)
-        for j in range(count):
+        cdef Py_ssize_t n_low, n_high, kept, j
+        cdef double u, floor
+        if self.uniform:
+            return self.solve_box(count, weight * self.rho[0], own)
+        floor = self.least(weight, own)
+        kept = self.trim(count, weight, &floor)
+        self.pool(kept, 0, weight, 1.0, self.low, self.low_cap, self.low_rho)
+        for j in range(kept):
             self.high[j] = self.z[j]
             self.high_cap[j] = 0.0
-        u = self.threshold(count, own, &n_low, &n_high)
-        self.fill(count, u, n_low, n_high)
-        return u
-
-    cdef double solve_simplex(self, Py_ssize_t count, double cap, double own) noexcept nogil:
-        cdef Py_ssize_t held = 1, j
-        cdef double total = self.z[0], u = 0.5 * (self.z[0] - own)
-        while held < count and self.z[held] > u:
-            total += self.z[held]
-            held += 1
-            u = (total - own) / (held + 1)
-        if u + own > cap:
-            held, total, u = 1, self.z[0], self.z[0] - cap
-            while held < count and self.z[held] > u:
-                total += self.z[held]
-                held += 1
-                u = (total - cap) / held
-        for j in range(count):
-            self.beta[j] = max(self.z[j] - u, 0.0) if j < held else 0.0
-        return u
+        u = self.threshold(kept, own, &n_low, &n_high)
+        self.fill(kept, count, u, n_low, n_high)
+        return max(u, floor)
 
 
 cdef class TopKLoss(Loss):
@@ -400,14 +460,17 @@ cdef class TopKLoss(Loss):
         return max(value, 0.0)
 
     cdef double solve(self, Py_ssize_t count, double weight, double own) noexcept nogil:
-        cdef Py_ssize_t n_low, n_high, tries, j
+        cdef Py_ssize_t n_low, n_high, tries, j, n_known = count
+        cdef double floor = -INFINITY, f
         cdef double t = 1.0, t_low = 0.0, t_high = 1.0, u, slope, step, moved
-        cdef double f = self.excess(count, own, weight, 1.0, &u, &slope, &n_low, &n_high)
+        if self.uniform and self.own_class:
+            return self.solve_capped(count, weight, own)
+        count = self.trim(count, weight, &floor)
+        f = self.excess(count, own, weight, 1.0, &u, &slope, &n_low, &n_high)
         if f < 0.0:
             if self.value_at_zero(count, own, weight) <= 0.0:
-                for j in range(count):
-                    self.beta[j] = 0.0
-                return -INFINITY
+                self.fill_box(n_known, 0.0, 0.0, 0, 0, 0)
+                return floor
             for tries in range(200):
                 step = t - f / slope if slope < 0.0 else -1.0
                 if fabs(step - t) <= 1e-15 * t:
@@ -423,8 +486,53 @@ cdef class TopKLoss(Loss):
                     t_low = t
                 else:
                     t_high = t
-        self.fill(count, u, n_low, n_high)
-        return -INFINITY
+        self.fill(count, n_known, u, n_low, n_high)
+        return floor
+
+    cdef double solve_capped(self, Py_ssize_t count, double weight, double own) noexcept nogil:
+        cdef Py_ssize_t others = self.n_ranks - 1, n_low, n_high, r, s, j
+        cdef double cap = weight * self.rho[0], factor, sum_capped = 0.0, total = 0.0, first, share = 0.0
+        cdef double u = self.walk(count, cap, own, 0, &n_low, &n_high)
+        if n_low >= others or u + own >= others * cap:
+            u = self.solve_box(count, cap, own)
+            for j in range(count):
+                total += self.beta[j]
+            if total < others * cap:
+                u = self.walk(count, cap, own, others, &n_low, &n_high)
+                self.fill_box(count, cap, u, others, n_low, n_high)
+            return u
+        if self.value_at_zero(count, own, weight) <= 0.0:
+            self.fill_box(count, 0.0, 0.0, 0, 0, 0)
+            return INFINITY
+        for r in range(others):
+            factor = (others * others + r) / <double> (others - r)
+            s, total, u = 0, 0.0, -INFINITY
+            while r + s < count and self.z[r + s] > u:
+                total += self.z[r + s]
+                s += 1
+                u = ((factor * total - others * own) - sum_capped) / (factor * s + (others - r))
+            share = (total - s * u) / (others - r)
+            if self.z[r] - u <= share:
+                break
+            sum_capped += self.z[r]
+        else:
+            r, s, share = others, 0, (sum_capped + others * own) / (others * self.n_ranks)
+            u = self.z[others - 1] - share
+        first = self.z[r] - u if s else 0.0
+        if r + s > others:
+            first = max(first, -self.behind(r, r + s) / (r + s - others))
+        total = 0.0
+        for j in range(r, count):
+            self.beta[j] = max((self.z[j] - self.z[r]) + first, 0.0) if j < r + s else 0.0
+            total += self.beta[j]
+        if r < others:
+            share = total / (others - r)
+        for j in range(r):
+            self.beta[j] = share
+        if share > cap:
+            u = self.walk(count, cap, own, others, &n_low, &n_high)
+            self.fill_box(count, cap, u, others, n_low, n_high)
+        return u
 
     cdef double value_at_zero(self, Py_ssize_t count, double own, double weight) noexcept nogil:
         cdef Py_ssize_t j, r = 0

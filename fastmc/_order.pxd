@@ -1,5 +1,6 @@
 cdef class Order:
     cdef Py_ssize_t next(self, Py_ssize_t position) noexcept nogil
+    cdef Py_ssize_t soon(self, Py_ssize_t position) noexcept nogil
     cdef void saw(self, Py_ssize_t i, double gap) noexcept nogil
 
 

@@ -11,6 +11,10 @@ cdef class Order:
     cdef void saw(self, Py_ssize_t i, double gap) noexcept nogil:
         pass
 
+    cdef Py_ssize_t soon(self, Py_ssize_t position) noexcept nogil:
+        """The sample at a later position if it is known by now, else -1."""
+        return -1
+
 
 cdef class ListOrder(Order):
     """See fastmc.reference.order.ListOrder."""
@@ -20,6 +24,9 @@ cdef class ListOrder(Order):
 
     cdef Py_ssize_t next(self, Py_ssize_t position) noexcept nogil:
         return self.samples[position]
+
+    cdef Py_ssize_t soon(self, Py_ssize_t position) noexcept nogil:
+        return self.samples[position] if position < self.samples.shape[0] else -1
 
 
 cdef class GapOrder(Order):

@@ -26,6 +26,8 @@ cdef class Samples:
     cdef Py_ssize_t* changed
     cdef list _keep_alive
 
+    cdef void expect(self, Py_ssize_t i) noexcept nogil
+    cdef void expect_row(self, Py_ssize_t i) noexcept nogil
     cdef void load(self, Py_ssize_t i) noexcept nogil
     cdef void scores(self, const real* weights, real* out) noexcept nogil
     cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,

@@ -8,7 +8,7 @@ change of W) work on the loaded row and know nothing of layouts. W may be float3
 import numpy as np
 from libc.math cimport INFINITY
 
-from fastmc._vector cimport table
+from fastmc._vector cimport PREFETCH, table
 
 ctypedef fused value_t:
     float
@@ -130,6 +130,25 @@ cdef class Samples:
                 self.cost_per_sample and cost_view.shape[0] != self.n_samples):
             raise ValueError("cost must have n_classes columns and n_classes or n_samples rows")
         self.cost = &cost_view[0, 0]
+
+    cdef void expect(self, Py_ssize_t i) noexcept nogil:
+        """Bring into the cache what tells where the row is."""
+        PREFETCH(&self.label[i])
+        PREFETCH(&self.weight[i])
+        PREFETCH(&self.sqnorm[i])
+        if self.indptr != NULL:
+            PREFETCH(&self.indptr[i])
+
+    cdef void expect_row(self, Py_ssize_t i) noexcept nogil:
+        """Bring the beginning of the row into the cache; the processor sees how it goes on."""
+        cdef Py_ssize_t start, line
+        cdef Py_ssize_t wide = 4 if self.layout in (DENSE_F32, CSR_F32_I32, CSR_F32_I64) else 8
+        cdef Py_ssize_t index = 4 if self.layout in (CSR_F32_I32, CSR_F64_I32) else 8
+        start = i * self.width if self.indptr == NULL else self.indptr[i]
+        for line in range(4):
+            PREFETCH(<const char*> self.values + start * wide + 64 * line)
+            if self.indptr != NULL:
+                PREFETCH(<const char*> self.indices + start * index + 64 * line)
 
     cdef void load(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t d = self.width, m = self.stride, start = 0

@@ -22,12 +22,31 @@ cdef inline real largest(Samples samples, const real* scores) noexcept nogil:
         return samples.vector.largest_d(scores, samples.n_classes)
 
 
-cdef inline Py_ssize_t next_above(Samples samples, const real* scores, Py_ssize_t start,
-                                  real floor) noexcept nogil:
+cdef inline real lane_bound(Samples samples, const real* scores, Py_ssize_t count) noexcept nogil:
     if real is float:
-        return samples.vector.next_above_f(scores, start, samples.n_classes, floor)
+        return samples.vector.lane_bound_f(scores, samples.n_classes, count)
     else:
-        return samples.vector.next_above_d(scores, start, samples.n_classes, floor)
+        return samples.vector.lane_bound_d(scores, samples.n_classes, count)
+
+
+cdef inline Py_ssize_t at_least(Samples samples, const real* scores, real floor,
+                                Py_ssize_t* found) noexcept nogil:
+    if real is float:
+        return samples.vector.at_least_f(scores, samples.n_classes, floor, found)
+    else:
+        return samples.vector.at_least_d(scores, samples.n_classes, floor, found)
+
+
+cdef void expect(Samples samples, DualRows rows, Order order, Py_ssize_t position) noexcept nogil:
+    """In random order every row would be waited for; ask for those that come soon."""
+    cdef Py_ssize_t i = order.soon(position + 8)
+    if i >= 0:
+        samples.expect(i)
+        rows.expect(i)
+    i = order.soon(position + 3)
+    if i >= 0:
+        samples.expect_row(i)
+        rows.expect_row(i)
 
 
 cdef void take_out(DualRows rows, Block* b, real* scores, double* support) noexcept nogil:
@@ -40,27 +59,21 @@ cdef void take_out(DualRows rows, Block* b, real* scores, double* support) noexc
         scores[rows.classes[k]] = <real> -INFINITY
 
 
-cdef void rank_rest(Samples samples, Loss loss, const real* scores) noexcept nogil:
-    """The best of the other classes into loss.rest_z and loss.rest_order, best first."""
-    cdef Py_ssize_t j, at
-    cdef real floor = <real> -INFINITY
+cdef void rank_rest(Samples samples, Loss loss, real* scores) noexcept nogil:
+    """Take the best of the other classes out into loss.rest_z and loss.rest_order, best first."""
+    cdef Py_ssize_t k, n_found
     if loss.n_ranks == 1:
         # Which class it is shows when the candidates are collected.
         loss.rest_z[0] = largest(samples, scores)
         loss.n_rest = 1
         return
-    loss.n_rest = 0
-    j = next_above(samples, scores, 0, floor)
-    while j < samples.n_classes:
-        at = loss.n_rest if loss.n_rest < loss.n_ranks else loss.n_ranks - 1
-        loss.n_rest = at + 1
-        while at > 0 and loss.rest_z[at - 1] < scores[j]:
-            loss.rest_z[at], loss.rest_order[at] = loss.rest_z[at - 1], loss.rest_order[at - 1]
-            at -= 1
-        loss.rest_z[at], loss.rest_order[at] = scores[j], j
-        if loss.n_rest == loss.n_ranks:
-            floor = <real> loss.rest_z[loss.n_ranks - 1]
-        j = next_above(samples, scores, j + 1, floor)
+    n_found = at_least(samples, scores, lane_bound(samples, scores, loss.n_ranks), samples.changed)
+    for k in range(n_found):
+        loss.z[k], loss.order[k] = scores[samples.changed[k]], samples.changed[k]
+    loss.n_rest = loss.select(n_found, loss.n_ranks)
+    for k in range(loss.n_rest):
+        loss.rest_z[k], loss.rest_order[k] = loss.z[k], loss.order[k]
+        scores[loss.order[k]] = <real> -INFINITY
 
 
 cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support, double* phi) noexcept nogil:
@@ -84,32 +97,33 @@ cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support,
     return b.weight * phi[0] - inner
 
 
-cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, const real* scores, Py_ssize_t count, double top,
+cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_ssize_t count, double top,
                         double total, double floor) noexcept nogil:
-    """Add the other classes with z above the floor to the sorted ones; returns how many there are."""
+    """Take out the other classes with z above the floor to the sorted ones; returns how many these are."""
     cdef double limit = top + floor * total - b.base, z
-    cdef Py_ssize_t last = loss.n_rest - 1, j
-    # Rounded down: what is not above the floor is left out below.
+    # Rounded down: what is not above the floor stays.
     cdef real least = <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
-    j = next_above(samples, scores, 0, least)
-    while j < samples.n_classes:
-        if loss.n_ranks == 1 or scores[j] < loss.rest_z[last] or (
-                scores[j] == loss.rest_z[last] and j > loss.rest_order[last]):
-            z = ((scores[j] + b.base) - top) / total
-            if z > floor:
-                loss.insert(0, count, z, j)
-                count += 1
-        j = next_above(samples, scores, j + 1, least)
+    cdef Py_ssize_t k, j, n_found = at_least(samples, scores, least, samples.changed)
+    for k in range(n_found):
+        j = samples.changed[k]
+        z = ((scores[j] + b.base) - top) / total
+        if z > floor:
+            loss.insert(0, count, z, j)
+            scores[j] = <real> -INFINITY
+            count += 1
     return count
 
 
-cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, const real* scores,
+cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, real* scores,
                          double* support) noexcept nogil:
-    """The new beta into loss.order and loss.beta; returns how many classes are there."""
+    """The new beta into loss.order and loss.beta; returns how many classes are there.
+
+    Solved for the classes of the list and the best others; then any that exceed the solution's
+    threshold join, until none does.
+    """
     cdef Py_ssize_t k, count = 0, known
-    cdef double total = b.q + b.gamma, ahead = 0.0, top = loss.rest_z[0] + b.base, own, floor
-    if loss.n_rest == 0:
-        top = -INFINITY
+    cdef double total = b.q + b.gamma, ahead = 0.0, top, own, floor
+    top = loss.rest_z[0] + b.base if loss.n_rest else -INFINITY
     for k in range(rows.count):
         ahead += rows.ahead[k]
         support[k] += b.q * rows.ahead[k]
@@ -124,15 +138,13 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, co
     for k in range(rows.count):
         loss.insert(0, count, (support[k] - top) / total, rows.classes[k])
         count += 1
-    floor = loss.least(b.weight, own)
-    count = loss.trim(count, b.weight, &floor)
-    if count > 0:
-        floor = max(floor, loss.solve(count, b.weight, own))
-    known = count
-    count = collect(samples, loss, b, scores, count, top, total, floor)
-    if count > known:
-        count = loss.trim(count, b.weight, &floor)
-        loss.solve(count, b.weight, own)
+    floor = loss.solve(count, b.weight, own) if count else loss.least(b.weight, own)
+    known = -1
+    while count != known and floor < INFINITY:
+        known = count
+        count = collect(samples, loss, b, scores, count, top, total, floor)
+        if count > known:
+            floor = loss.solve(count, b.weight, own)
     return count
 
 
@@ -210,6 +222,7 @@ def sdca_pass(Samples samples, Loss loss, real[:, ::1] weights, DualRows rows, d
     b.base = 1.0 if samples.cost == NULL else 0.0
     with nogil:
         for position in range(start, stop):
+            expect(samples, rows, order, position)
             i = order.next(position)
             b.y, b.weight = samples.label[i], samples.weight[i]
             b.gamma, b.q = smoothing / b.weight, samples.sqnorm[i] / lam_n

@@ -10,35 +10,50 @@
     void (*scores_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     void (*update_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     real (*largest_##suffix)(const real *, Py_ssize_t); \
-    Py_ssize_t (*next_above_##suffix)(const real *, Py_ssize_t, Py_ssize_t, real); \
+    real (*lane_bound_##suffix)(const real *, Py_ssize_t, Py_ssize_t); \
+    Py_ssize_t (*at_least_##suffix)(const real *, Py_ssize_t, real, Py_ssize_t *); \
     void (*extrapolate_##suffix)(real *, real *, Py_ssize_t, real); \
     double (*squared_norm_##suffix)(const real *, Py_ssize_t);
 
 typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_table;
 
 #undef TABLE
+
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) ((void)(address))
+#endif
 #endif
 
 /* The module that owns the tables sets VECTOR_TABLES; the others see the type alone. */
 #ifdef VECTOR_TABLES
+#include <float.h>
+
 /* Classes looked at together when searching */
 #define CHUNK 16
 
 #define FUNCTIONS(isa) { #isa, \
-    isa##_f_scores, isa##_f_update, isa##_f_largest, isa##_f_next_above, isa##_f_extrapolate, isa##_f_squared_norm, \
-    isa##_d_scores, isa##_d_update, isa##_d_largest, isa##_d_next_above, isa##_d_extrapolate, isa##_d_squared_norm }
+    isa##_f_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_bound, isa##_f_at_least, \
+    isa##_f_extrapolate, isa##_f_squared_norm, \
+    isa##_d_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_bound, isa##_d_at_least, \
+    isa##_d_extrapolate, isa##_d_squared_norm }
 
 #define TARGET
 #define BYTES 16
 #define REAL float
+#define LARGEST FLT_MAX
 #define NAME(x) baseline_f_##x
 #include "_vector_loops.h"
 #undef REAL
+#undef LARGEST
 #undef NAME
 #define REAL double
+#define LARGEST DBL_MAX
 #define NAME(x) baseline_d_##x
 #include "_vector_loops.h"
 #undef REAL
+#undef LARGEST
 #undef NAME
 #undef BYTES
 #undef TARGET
@@ -47,14 +62,18 @@ typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_tab
 #define TARGET __attribute__((target("avx2")))
 #define BYTES 32
 #define REAL float
+#define LARGEST FLT_MAX
 #define NAME(x) avx2_f_##x
 #include "_vector_loops.h"
 #undef REAL
+#undef LARGEST
 #undef NAME
 #define REAL double
+#define LARGEST DBL_MAX
 #define NAME(x) avx2_d_##x
 #include "_vector_loops.h"
 #undef REAL
+#undef LARGEST
 #undef NAME
 #undef BYTES
 #undef TARGET
@@ -62,14 +81,18 @@ typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_tab
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
 #define BYTES 64
 #define REAL float
+#define LARGEST FLT_MAX
 #define NAME(x) avx512_f_##x
 #include "_vector_loops.h"
 #undef REAL
+#undef LARGEST
 #undef NAME
 #define REAL double
+#define LARGEST DBL_MAX
 #define NAME(x) avx512_d_##x
 #include "_vector_loops.h"
 #undef REAL
+#undef LARGEST
 #undef NAME
 #undef BYTES
 #undef TARGET

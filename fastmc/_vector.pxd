@@ -4,15 +4,19 @@ cdef extern from "_vector.h":
         void (*scores_f)(const double*, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
         void (*update_f)(const double*, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
         float (*largest_f)(const float*, Py_ssize_t) noexcept nogil
-        Py_ssize_t (*next_above_f)(const float*, Py_ssize_t, Py_ssize_t, float) noexcept nogil
+        float (*lane_bound_f)(const float*, Py_ssize_t, Py_ssize_t) noexcept nogil
+        Py_ssize_t (*at_least_f)(const float*, Py_ssize_t, float, Py_ssize_t*) noexcept nogil
         void (*extrapolate_f)(float*, float*, Py_ssize_t, float) noexcept nogil
         double (*squared_norm_f)(const float*, Py_ssize_t) noexcept nogil
         void (*scores_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
         void (*update_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
         double (*largest_d)(const double*, Py_ssize_t) noexcept nogil
-        Py_ssize_t (*next_above_d)(const double*, Py_ssize_t, Py_ssize_t, double) noexcept nogil
+        double (*lane_bound_d)(const double*, Py_ssize_t, Py_ssize_t) noexcept nogil
+        Py_ssize_t (*at_least_d)(const double*, Py_ssize_t, double, Py_ssize_t*) noexcept nogil
         void (*extrapolate_d)(double*, double*, Py_ssize_t, double) noexcept nogil
         double (*squared_norm_d)(const double*, Py_ssize_t) noexcept nogil
+
+    void PREFETCH(const void* address) noexcept nogil
 
 # A module includes the header only here: the others share its table.
 cdef const vector_table* table() noexcept nogil

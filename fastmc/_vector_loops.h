@@ -1,5 +1,5 @@
 /* The loops over classes for one instruction set and one type of weights. _vector.h includes this
-   once for each of them, with REAL, BYTES (of a vector), TARGET and NAME() set. Element j of a result
+   once for each of them, with REAL, LARGEST (of REAL), BYTES (of a vector), TARGET and NAME() set. Element j of a result
    depends on elements j alone, in the order of t, so that vectors of all widths give the same bits. */
 
 #if defined(__GNUC__)
@@ -27,18 +27,21 @@ TARGET static void NAME(scores)(const double *x, const Py_ssize_t *at, Py_ssize_
     Py_ssize_t j = 0;
 #if defined(__GNUC__)
     const Py_ssize_t lanes = BYTES / sizeof(REAL);
-    while (m - j >= lanes)
-        switch ((m - j) / lanes) {
-            case 1: TILE(NAME(full), 1); break;
-            case 2: TILE(NAME(full), 2); break;
-            case 3: TILE(NAME(full), 3); break;
-            case 4: TILE(NAME(full), 4); break;
-            case 5: TILE(NAME(full), 5); break;
-            case 6: TILE(NAME(full), 6); break;
-            case 7: TILE(NAME(full), 7); break;
+    while (m - j >= lanes / 2)
+        /* Whole vectors, or as many half ones where that takes a single loop. */
+        switch ((m - j) / (lanes / 2)) {
+            case 1: TILE(NAME(half), 1); break;
+            case 2: TILE(NAME(full), 1); break;
+            case 3: TILE(NAME(half), 3); break;
+            case 4: TILE(NAME(full), 2); break;
+            case 5: TILE(NAME(half), 5); break;
+            case 6: case 7: TILE(NAME(full), 3); break;
+            case 8: case 9: TILE(NAME(full), 4); break;
+            case 10: case 11: TILE(NAME(full), 5); break;
+            case 12: case 13: TILE(NAME(full), 6); break;
+            case 14: case 15: TILE(NAME(full), 7); break;
             default: TILE(NAME(full), 8);
         }
-    if (m - j >= lanes / 2) TILE(NAME(half), 1);
 #endif
     for (; j < m; j++) {
         REAL sum = 0;
@@ -79,16 +82,39 @@ TARGET static REAL NAME(largest)(const REAL *s, Py_ssize_t m) {
     return top;
 }
 
-/* The first j >= from with s[j] > floor, or m */
-TARGET static Py_ssize_t NAME(next_above)(const REAL *s, Py_ssize_t from, Py_ssize_t m, REAL floor) {
-    Py_ssize_t j = from;
-    for (; j + CHUNK <= m; j += CHUNK) {
-        int any = 0;
-        for (int l = 0; l < CHUNK; l++) any |= s[j + l] > floor;
-        if (any) break;
+/* A lower bound of the count-th largest of s[0..m-1]: that of the best of each of CHUNK lanes */
+TARGET static REAL NAME(lane_bound)(const REAL *s, Py_ssize_t m, Py_ssize_t count) {
+    REAL best[CHUNK], ranked[CHUNK];
+    Py_ssize_t j;
+    if (count > CHUNK || m < CHUNK) return -LARGEST;
+    for (int l = 0; l < CHUNK; l++) best[l] = s[l];
+    for (j = CHUNK; j + CHUNK <= m; j += CHUNK)
+        for (int l = 0; l < CHUNK; l++) best[l] = s[j + l] > best[l] ? s[j + l] : best[l];
+    for (int l = 0; j < m; j++, l++) best[l] = s[j] > best[l] ? s[j] : best[l];
+    for (int l = 0; l < count; l++) ranked[l] = -LARGEST;
+    for (int l = 0; l < CHUNK; l++) {
+        REAL value = best[l];
+        if (!(value > ranked[count - 1])) continue;
+        Py_ssize_t at = count - 1;
+        for (; at > 0 && ranked[at - 1] < value; at--) ranked[at] = ranked[at - 1];
+        ranked[at] = value;
     }
-    while (j < m && !(s[j] > floor)) j++;
-    return j;
+    return ranked[count - 1];
+}
+
+/* Numbers of all j with s[j] >= floor into found; returns how many */
+TARGET static Py_ssize_t NAME(at_least)(const REAL *s, Py_ssize_t m, REAL floor, Py_ssize_t *found) {
+    Py_ssize_t j = 0, count = 0;
+#if defined(__GNUC__)
+    for (; j + CHUNK <= m; j += CHUNK) {
+        unsigned hits = 0;
+        for (int l = 0; l < CHUNK; l++) hits |= s[j + l] >= floor ? 1u << l : 0u;
+        for (; hits; hits &= hits - 1) found[count++] = j + __builtin_ctz(hits);
+    }
+#endif
+    for (; j < m; j++)
+        if (s[j] >= floor) found[count++] = j;
+    return count;
 }
 
 /* w, last = w + b (w - last), w */

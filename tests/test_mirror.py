@@ -29,7 +29,7 @@ def assert_same_bits(X, y, **options):
 
         def look(state):
             solver = state._run.solver
-            trace.append([solver.weights.copy(), solver.dual.copy(), solver.gaps.copy()])
+            trace.append([solver.weights.copy(), solver.dual_matrix().toarray(), solver.gaps.copy()])
             return state.certificate is None
 
         models.append(fastmc.train(X, y, tol=0, engine=engine, callback=look, **options))

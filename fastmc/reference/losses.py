@@ -56,6 +56,8 @@ class Loss:
         self.n_classes = n_classes
         self.rho = [float(r) for r in rho]
         self.n_ranks = sum(r > 0.0 for r in self.rho)
+        # All rank weights are equal: closed forms serve instead of the general routine.
+        self.uniform = self.rho[self.n_ranks - 1] == self.rho[0]
 
     def block_max(self, scores, label, dual, weight, q, gamma):
         """Exact maximiser of the dual over one sample's block.
@@ -90,8 +92,10 @@ class Loss:
         dual = [0.0] * self.n_classes
         # Otherwise every margin is at most zero: the loss is zero there, and so is beta.
         if own > 0.0:
+            self.beta = []
             self.gather(label, weight, self.least(weight, own))
-            self.solve(weight, own)
+            if self.z:
+                self.solve(weight, own)
             total = 0.0
             for j, beta in zip(self.order, self.beta):
                 if beta > 0.0:
@@ -135,26 +139,24 @@ class Loss:
         classes = [j for j in range(self.n_classes) if j != label and self.margin[j] >= floor]
         self.order = sorted(classes, key=lambda j: -self.margin[j])
         self.z = [self.margin[j] for j in self.order]
-        self.trim(weight, -math.inf)
+        count, _ = self.trim(weight, -math.inf)
+        del self.order[count:], self.z[count:]
 
     def trim(self, weight, floor):
-        """Cut the sorted classes where no further one can have beta_j > 0.
+        """How many of the sorted classes can have beta_j > 0, and what another would have to exceed.
 
-        That is below `floor`, and past the ranks from the first class on that does not join the
-        last block of PAV(z - omega rho). Returns the value that any other class would have to
-        exceed.
+        None can below `floor`, nor past the ranks from the first class on that does not join the
+        last block of PAV(z - omega rho).
         """
         blocks, count = [], len(self.z)
         for taken in range(len(self.z)):
             if self.z[taken] < floor:
-                self.order, self.z = self.order[:taken], self.z[:taken]
-                return floor
+                return taken, floor
             if taken >= self.n_ranks and self.z[taken] <= blocks[-1][3]:
                 count = taken
                 break
             self.push(blocks, self.z, taken, weight * self.rho[taken], 1.0)
-        self.order, self.z = self.order[:count], self.z[:count]
-        return max(floor, blocks[-1][3]) if count >= self.n_ranks else floor
+        return count, max(floor, blocks[-1][3]) if count >= self.n_ranks else floor
 
     def push(self, blocks, z, j, sum_rho, t):
         """Add entry j to the pooled blocks (sum of z, sum of rho, first entry, value).
@@ -216,11 +218,76 @@ class Loss:
             u = total / (1 + n_high - n_low)
         return u, n_low, n_high
 
-    def fill(self, count, u, n_low, n_high):
-        """beta from u, by the three cases of the module's docstring."""
+    def solve_box(self, cap, own):
+        """Equal rank weights: beta = z - u between 0 and cap, sum beta at most n_ranks cap.
+
+        u = sum beta - own, or where that sum is too large the u that gives its bound.
+        """
+        u, n_low, n_high = self.walk(cap, own, 0)
+        self.fill_box(cap, u, 0, n_low, n_high)
+        total = 0.0
+        for beta in self.beta[:n_high]:
+            total += beta
+        if total > self.n_ranks * cap:
+            u, n_low, n_high = self.walk(cap, own, self.n_ranks)
+            self.fill_box(cap, u, self.n_ranks, n_low, n_high)
+        return u
+
+    def walk(self, cap, own, n_caps):
+        """u with beta = z - u between 0 and cap, walking down the sorted break points.
+
+        sum beta is u + own, or n_caps times cap if n_caps is not 0. Returns u and the numbers of
+        classes at the cap and not at zero.
+        """
+        n_low = n_high = 0
+        slope = 0 if n_caps else 1
+        total, u = (-n_caps * cap, -math.inf) if n_caps else (-own, -own)
+        while True:
+            next_high = self.z[n_high] if n_high < len(self.z) else -math.inf
+            next_low = self.z[n_low] - cap if n_low < n_high else -math.inf
+            if max(next_high, next_low) <= u:
+                break
+            if next_high >= next_low:
+                total += self.z[n_high]
+                n_high += 1
+            else:
+                total += cap - self.z[n_low]
+                n_low += 1
+                if n_caps and n_low == n_caps:
+                    # As many as can be are at the cap: any u from here to the next class would do.
+                    u = next_low
+                    break
+            free = slope + n_high - n_low
+            u = total / free if free else -math.inf
+        return u, n_low, n_high
+
+    def fill_box(self, cap, u, n_caps, n_low, n_high):
+        """beta from the results of `walk`.
+
+        Where the sum is given, it holds to rounding of beta, not of z: all start from the first z.
+        """
+        if n_caps and n_high > n_low:
+            first = ((n_caps - n_low) * cap - self.behind(n_low, n_high)) / (n_high - n_low)
+        elif n_low < len(self.z):
+            first = self.z[n_low] - u
+        self.beta = [cap if j < n_low else
+                     min(max((z - self.z[n_low]) + first, 0.0), cap) if j < n_high else 0.0
+                     for j, z in enumerate(self.z)]
+
+    def behind(self, first, last):
+        """Sum of z - z_first from `first` on."""
+        total = 0.0
+        for j in range(first, last):
+            total += self.z[j] - self.z[first]
+        return total
+
+    def fill(self, kept, count, u, n_low, n_high):
+        """beta from u, by the three cases of the module's docstring; 0 from `kept` on."""
         self.beta = []
         for j in range(count):
-            if j < n_low:
+            if j >= kept:
+                self.beta.append(0.0)
+            elif j < n_low:
                 self.beta.append(self.low_cap[j])
             elif j < n_high:
                 # The bounds hold to rounding of beta, z - u only to rounding of z.
@@ -289,32 +356,16 @@ class UsunierLoss(Loss):
     def solve(self, weight, own):
         """self.beta of the sorted classes self.z; returns u.
 
-        More classes give a larger u, so a class that is left out and has z <= u would get nothing.
+        With it they and any classes of z <= u, which get nothing, solve the whole block.
         """
-        if self.n_ranks == 1:
-            return self.solve_simplex(weight * self.rho[0], own)
-        count = len(self.z)
-        self.low, self.low_cap, _ = self.pool(count, 0, weight, 1.0)
-        self.high, self.high_cap = self.z, [0.0] * count
-        u, n_low, n_high = self.threshold(count, own)
-        self.fill(count, u, n_low, n_high)
-        return u
-
-    def solve_simplex(self, cap, own):
-        """One rank: beta = max(z - u, 0), u = sum beta - own, or the u where sum beta = cap."""
-        held, total, u = 1, self.z[0], 0.5 * (self.z[0] - own)
-        while held < len(self.z) and self.z[held] > u:
-            total += self.z[held]
-            held += 1
-            u = (total - own) / (held + 1)
-        if u + own > cap:
-            held, total, u = 1, self.z[0], self.z[0] - cap
-            while held < len(self.z) and self.z[held] > u:
-                total += self.z[held]
-                held += 1
-                u = (total - cap) / held
-        self.beta = [max(z - u, 0.0) if j < held else 0.0 for j, z in enumerate(self.z)]
-        return u
+        if self.uniform:
+            return self.solve_box(weight * self.rho[0], own)
+        kept, floor = self.trim(weight, self.least(weight, own))
+        self.low, self.low_cap, _ = self.pool(kept, 0, weight, 1.0)
+        self.high, self.high_cap = self.z, [0.0] * kept
+        u, n_low, n_high = self.threshold(kept, own)
+        self.fill(kept, len(self.z), u, n_low, n_high)
+        return max(u, floor)
 
 
 class TopKLoss(Loss):
@@ -361,13 +412,15 @@ class TopKLoss(Loss):
         return max(value, 0.0)
 
     def solve(self, weight, own):
-        """self.beta of the sorted classes self.z; `trim` alone tells which are left out."""
-        count = len(self.z)
+        """self.beta of the sorted classes self.z; returns what any other class would have to exceed."""
+        if self.uniform and self.own_class:
+            return self.solve_capped(weight, own)
+        count, floor = self.trim(weight, -math.inf)
         t, (f, slope, u, n_low, n_high) = 1.0, self.excess(count, own, weight, 1.0)
         if f < 0.0:
             if self.value_at_zero(count, own, weight) <= 0.0:
-                self.beta = [0.0] * count
-                return -math.inf
+                self.fill_box(0.0, 0.0, 0, 0, 0)
+                return floor
             t_low, t_high = 0.0, 1.0
             for _ in range(200):
                 # Newton's step is exact on the linear piece of the root; the bracket guards it.
@@ -386,8 +439,66 @@ class TopKLoss(Loss):
                     t_low = t
                 else:
                     t_high = t
-        self.fill(count, u, n_low, n_high)
-        return -math.inf
+        self.fill(count, len(self.z), u, n_low, n_high)
+        return floor
+
+    def solve_capped(self, weight, own):
+        """Equal rank weights omega/k: beta_j <= min(omega/k, S/(k-1)), S = sum beta <= omega.
+
+        Where S >= omega (k-1)/k only the fixed cap counts, and `solve_box` serves, or S is just that.
+        Otherwise r classes are at S/(k-1) and the next s at z - u, and with A = ((k-1)^2 + r) / (k-1-r)
+
+            u = (A sum of the s z - (k-1) own - sum of the r z) / (A s + k-1-r)
+            S = (k-1) (sum of the s z - s u) / (k-1-r);
+
+        k-1 classes at the cap have S = (sum of their z + (k-1) own) / k, and no others.
+        """
+        others, cap = self.n_ranks - 1, weight * self.rho[0]
+        u, n_low, _ = self.walk(cap, own, 0)
+        if n_low >= others or u + own >= others * cap:
+            u, total = self.solve_box(cap, own), 0.0
+            for beta in self.beta:
+                total += beta
+            if total < others * cap:
+                # By rounding of z alone.
+                u, n_low, n_high = self.walk(cap, own, others)
+                self.fill_box(cap, u, others, n_low, n_high)
+            return u
+        count = len(self.z)
+        if self.value_at_zero(count, own, weight) <= 0.0:
+            self.fill_box(0.0, 0.0, 0, 0, 0)
+            return math.inf
+        sum_capped = 0.0
+        for r in range(others):
+            factor = (others * others + r) / (others - r)
+            s, total, u = 0, 0.0, -math.inf
+            while r + s < count and self.z[r + s] > u:
+                total += self.z[r + s]
+                s += 1
+                u = ((factor * total - others * own) - sum_capped) / (factor * s + (others - r))
+            share = (total - s * u) / (others - r)
+            if self.z[r] - u <= share:
+                break
+            sum_capped += self.z[r]
+        else:
+            r, s, share = others, 0, (sum_capped + others * own) / (others * self.n_ranks)
+            u = self.z[others - 1] - share
+        first = self.z[r] - u if s else 0.0
+        if r + s > others:
+            # Where the first of them just reaches the cap, rounding of z must not take it above.
+            first = max(first, -self.behind(r, r + s) / (r + s - others))
+        free = [max((z - self.z[r]) + first, 0.0) if j < r + s else 0.0
+                for j, z in enumerate(self.z) if j >= r]
+        total = 0.0
+        for beta in free:
+            total += beta
+        if r < others:
+            share = total / (others - r)
+        self.beta = [share] * r + free
+        if share > cap:
+            u, n_low, n_high = self.walk(cap, own, others)
+            self.fill_box(cap, u, others, n_low, n_high)
+        return u
 
     def value_at_zero(self, count, own, weight):
         """f(0): the loss of the sample when its own dual is taken out, times omega."""

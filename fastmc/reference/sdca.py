@@ -84,7 +84,7 @@ def take_out(rows, b, scores):
 
 
 def rank_rest(loss, scores):
-    """The best of the other classes into loss.rest_z and loss.rest_order, best first."""
+    """Take the best of the other classes out into loss.rest_z and loss.rest_order, best first."""
     if loss.n_ranks == 1:
         # Which class it is shows when the candidates are collected.
         loss.rest_z, loss.rest_order = [float(max(scores))], [-1]
@@ -92,6 +92,8 @@ def rank_rest(loss, scores):
     classes = [j for j, s in enumerate(scores) if s > -math.inf]
     loss.rest_order = sorted(classes, key=lambda j: -scores[j])[: loss.n_ranks]
     loss.rest_z = [float(scores[j]) for j in loss.rest_order]
+    for j in loss.rest_order:
+        scores[j] = -math.inf
 
 
 def block_gap(loss, rows, b, support):
@@ -111,7 +113,11 @@ def block_gap(loss, rows, b, support):
 
 
 def maximise(loss, rows, b, scores, support, real):
-    """The new beta into loss.order and loss.beta."""
+    """The new beta into loss.order and loss.beta.
+
+    Solved for the classes of the list and the best others; then any that exceed the solution's
+    threshold join, until none does.
+    """
     total, ahead = b.q + b.gamma, 0.0
     top = loss.rest_z[0] + b.base if loss.rest_z else -math.inf
     for k, value in enumerate(rows.ahead):
@@ -127,26 +133,26 @@ def maximise(loss, rows, b, scores, support, real):
         loss.order = list(loss.rest_order)
     for j, value in zip(rows.classes, support):
         loss.insert((value - top) / total, j)
-    floor = loss.trim(b.weight, loss.least(b.weight, own))
-    if loss.z:
-        floor = max(floor, loss.solve(b.weight, own))
-    known = len(loss.z)
-    collect(loss, b, scores, top, total, floor, real)
-    if len(loss.z) > known:
-        loss.trim(b.weight, floor)
-        loss.solve(b.weight, own)
+    floor = loss.solve(b.weight, own) if loss.z else loss.least(b.weight, own)
+    known = -1
+    while len(loss.z) != known and floor < math.inf:
+        known = len(loss.z)
+        collect(loss, b, scores, top, total, floor, real)
+        if len(loss.z) > known:
+            floor = loss.solve(b.weight, own)
 
 
 def collect(loss, b, scores, top, total, floor, real):
-    """Add the other classes with z above the floor to the sorted ones."""
+    """Take out the other classes with z above the floor to the sorted ones."""
     limit = top + floor * total - b.base
-    # Rounded down: what is not above the floor is left out below.
+    # Rounded down: what is not above the floor stays.
     least = real(limit - (1e-6 if real is np.float32 else 1e-15) * (abs(limit) + abs(top)))
     for j, score in enumerate(scores):
-        if score > least and (loss.n_ranks == 1 or j not in loss.rest_order):
+        if score >= least:
             z = ((float(score) + b.base) - top) / total
             if z > floor:
                 loss.insert(z, j)
+                scores[j] = -math.inf
 
 
 def corner(samples, loss, b, i):
