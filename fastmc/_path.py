@@ -12,8 +12,9 @@ from fastmc._model import Model
 from fastmc._options import (check_budgets, check_engine, check_range, check_smoothing, check_solver,
                              make_generator)
 from fastmc._problem import Problem, check_matrix
+from fastmc._progress import Progress
 from fastmc._solvers import make_solver
-from fastmc._train import ConvergenceWarning, Progress
+from fastmc._train import ConvergenceWarning
 from fastmc.losses import check_loss, make_spec
 
 # Each breakpoint is solved to this part of eps; the rest is what W lasts for. Close to 1 means
