@@ -163,7 +163,7 @@ class TrainingState:
         Primal, dual and gap of the best found so far. Computed when asked for (about the time of
         a pass) and then a row of the history.
     weights : ndarray, shape (n_weights, n_classes)
-        The W that this certificate belongs to, the row of the bias last. Not to be changed.
+        W after this pass, the row of the bias last; the solver's own array, not to be changed.
     """
 
     def __init__(self, run):
@@ -177,8 +177,7 @@ class TrainingState:
 
     @property
     def weights(self):
-        self._run.check()
-        return self._run.weights
+        return self._run.solver.weights
 
 
 class Run:

@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import fastmc
-from fastmc import cli
+from fastmc import _scoring, cli
 from fastmc._folds import stratified_folds
 from fastmc._model import Model
 
@@ -87,8 +88,8 @@ def test_help_fits_a_screen(run, monkeypatch, command, option):
     monkeypatch.setenv("COLUMNS", "80")
     result = run(command, "--help")
     assert result.code == 0 and option in result.out
-    assert len(result.out.splitlines()) <= 40
-    assert max(map(len, result.out.splitlines())) <= 80
+    assert len(result.out.splitlines()) <= 45
+    assert max(map(len, result.out.splitlines())) <= 100
 
 
 COMMON = ["-c", "-B", "-wi", "-q", "--loss", "-k", "--rho", "--cost", "--no-own-class",
@@ -97,11 +98,13 @@ COMMON = ["-c", "-B", "-wi", "-q", "--loss", "-k", "--rho", "--cost", "--no-own-
 
 
 @pytest.mark.parametrize("command, options", [
-    ("train", [*COMMON, "--lam", "-e", "-v", "-m", "--averaging", "--trace"]),
-    ("path", [*COMMON, "--eps", "--lam-min", "--validation"])])
+    ("train", [*COMMON, "--lam", "-e", "-v", "-C", "-m", "--averaging", "--trace", "--validation"]),
+    ("path", [*COMMON, "--eps", "--lam-min", "--validation"]),
+    ("predict", ["-k", "-q", "--scores", "--plot", "--json"]),
+    ("info", ["--names", "-n", "--json"])])
 def test_help_names_every_option(run, command, options):
     text = run(command, "--help").out
-    assert [option for option in options if f"\n  {option} " not in text] == []
+    assert [option for option in options if not re.search(rf"\n  {option}[ ,]", text)] == []
     assert ("stdfw" in text) == (command == "train")
 
 
@@ -110,49 +113,55 @@ def test_help_names_every_option(run, command, options):
     (["train"], "training_file"),
     (["train", "t", "m", "x"], "unrecognized arguments: x"),
     (["train", "--los", "topk", "t"], "unrecognized arguments: --los"),
-    (["train", "-s", "4", "t"], "unrecognized arguments"),
-    (["train", "-C", "t"], "-C: finding C is not available yet"),
+    (["train", "-s", "4", "t"], "-s 4: choose with --loss; LIBLINEAR's -s 4 is maxhinge, the default"),
+    (["train", "-C", "--lam", "1", "t"], "give -C or --lam 1.0, not both"),
+    (["train", "-C", "--solver", "pg", "t"], "-C: --solver pg cannot follow a path"),
+    (["train", "-C", "-v", "1", "t"], "-v 1 must be at least 2"),
+    (["train", "-C", "-c", "0", "t"], "-c 0.0 must be a finite number"),
+    (["train", "-C", "--plot", "x.png", "--validation", "v", "t"],
+     "--plot and --validation: -C trains a model only if model_file is given"),
     (["train", "-m", "2", "t"], "-m 2: threads are not available yet"),
     (["train", "-m", "0", "t"], "threads are not available yet"),
-    (["train", "-c", "0", "t"], "C=0.0 must be a finite number"),
-    (["train", "-c", "-1", "t"], "C=-1.0 must be"),
-    (["train", "-c", "nan", "t"], "C=nan must be"),
-    (["train", "-c", "inf", "t"], "C=inf must be"),
-    (["train", "-c", "1e308", "t"], "C=1e+308 must be"),
+    (["train", "-c", "0", "t"], "-c 0.0 must be a finite number"),
+    (["train", "-c", "-1", "t"], "-c -1.0 must be"),
+    (["train", "-c", "nan", "t"], "-c nan must be"),
+    (["train", "-c", "inf", "t"], "-c inf must be"),
+    (["train", "-c", "1e308", "t"], "-c 1e+308 must be"),
     (["train", "-c", "x", "t"], "invalid float value: 'x'"),
     (["train", "-c"], "expected one argument"),
     (["train", "-c", "1", "--lam", "1", "t"], "not both"),
-    (["train", "--lam", "0", "t"], "lam=0.0 must be"),
-    (["train", "-e", "-1", "t"], "tol=-1.0 must be"),
-    (["train", "-e", "nan", "t"], "tol=nan must be"),
+    (["train", "--lam", "0", "t"], "--lam 0.0 must be"),
+    (["train", "-e", "-1", "t"], "-e -1.0 must be"),
+    (["train", "-e", "nan", "t"], "-e nan must be"),
     (["train", "-B", "0", "t"], "-B 0: a constant feature of value 0 changes nothing"),
-    (["train", "-B", "nan", "t"], "bias holds nan"),
-    (["train", "-B", "inf", "t"], "bias holds inf"),
+    (["train", "-B", "nan", "t"], "-B holds nan"),
+    (["train", "-B", "inf", "t"], "-B holds inf"),
     (["train", "-v", "1", "t"], "-v 1 must be at least 2"),
     (["train", "-v", "x", "t"], "invalid int value"),
-    (["train", "-v", "2", "--trace", "x.csv", "t"], "not for cross-validation"),
-    (["train", "--loss", "foo", "t"], "loss='foo' is unknown; valid losses: maxhinge, structured"),
-    (["train", "-k", "2", "t"], "loss='maxhinge' takes no k (got k=2)"),
-    (["train", "-k", "0", "--loss", "topk", "t"], "k=0 must be a whole number of at least 1"),
+    (["train", "-v", "2", "--trace", "x.csv", "t"], "--trace: not for cross-validation"),
+    (["train", "-v", "2", "--validation", "v", "t"], "--validation: not for cross-validation"),
+    (["train", "--loss", "foo", "t"], "--loss foo is unknown; valid losses: maxhinge, structured"),
+    (["train", "-k", "2", "t"], "--loss maxhinge takes no -k (got -k 2)"),
+    (["train", "-k", "0", "--loss", "topk", "t"], "-k 0 must be a whole number of at least 1"),
     (["train", "-k", "1.5", "--loss", "topk", "t"], "invalid int value"),
-    (["train", "--loss", "wtopk", "t"], "needs rho"),
+    (["train", "--loss", "wtopk", "t"], "needs --rho"),
     (["train", "--rho", "1,2", "--loss", "wtopk", "t"], "non-increasing"),
     (["train", "--rho", "1,x", "--loss", "wtopk", "t"], "--rho: '1,x' must be numbers"),
-    (["train", "--rho", "1", "t"], "takes no rho"),
-    (["train", "--no-own-class", "t"], "own_class=False is for topk and wtopk"),
+    (["train", "--rho", "1", "t"], "takes no --rho"),
+    (["train", "--no-own-class", "t"], "--no-own-class is for topk and wtopk"),
     (["train", "--loss", "structured", "t"], "needs --cost"),
-    (["train", "--solver", "foo", "t"], "solver='foo' is unknown"),
-    (["train", "--sampling", "foo", "t"], "sampling='foo' is unknown"),
-    (["train", "--smoothing", "-1", "t"], "smoothing=-1.0 must be"),
-    (["train", "--averaging", "t"], "averaging=True is for bcfw, pairwise, away"),
-    (["train", "--cache-size", "5", "t"], "cache_size=5 is for bcfw, pairwise, away"),
-    (["train", "--cache-size", "-1", "t"], "cache_size=-1 must be a whole number"),
-    (["train", "--gap-refresh", "-1", "t"], "gap_refresh=-1 must be"),
+    (["train", "--solver", "foo", "t"], "--solver foo is unknown"),
+    (["train", "--sampling", "foo", "t"], "--sampling foo is unknown"),
+    (["train", "--smoothing", "-1", "t"], "--smoothing -1.0 must be"),
+    (["train", "--averaging", "t"], "--averaging is for bcfw, pairwise, away"),
+    (["train", "--cache-size", "5", "t"], "--cache-size 5 is for bcfw, pairwise, away"),
+    (["train", "--cache-size", "-1", "t"], "--cache-size -1 must be a whole number"),
+    (["train", "--gap-refresh", "-1", "t"], "--gap-refresh -1 must be"),
     (["train", "--gap-refresh", "1.5", "t"], "invalid int value: '1.5'"),
-    (["train", "--cache-f", "-1", "t"], "cache_f=-1.0 must be"),
-    (["train", "--cache-nu", "nan", "t"], "cache_nu=nan must be"),
-    (["train", "--max-passes", "0", "t"], "max_passes=0 must be"),
-    (["train", "--max-time", "0", "t"], "max_time=0.0 must be"),
+    (["train", "--cache-f", "-1", "t"], "--cache-f -1.0 must be"),
+    (["train", "--cache-nu", "nan", "t"], "--cache-nu nan must be"),
+    (["train", "--max-passes", "0", "t"], "--max-passes 0 must be"),
+    (["train", "--max-time", "0", "t"], "--max-time 0.0 must be"),
     (["train", "--seed", "-1", "t"], "--seed -1 must be at least 0"),
     (["train", "--plot", "x.foo", "t"], "--plot: x.foo: the name of a picture must end in one of .eps"),
     (["train", "-w1"], "-w1 needs a weight, a finite number of at least 0, not nothing"),
@@ -166,32 +175,35 @@ def test_help_names_every_option(run, command, options):
     (["predict", "-b", "1", "t", "m", "o"], "these models give no probabilities"),
     (["predict", "-k", "0", "t", "m", "o"], "-k 0 must be at least 1"),
     (["predict", "-k", "x", "t", "m", "o"], "invalid int value"),
+    (["predict", "--plot", "x", "t", "m", "o"], "--plot: x: the name of a picture must end in one of"),
     (["path", "t"], "output_file"),
     (["path", "t", "o", "x"], "unrecognized arguments: x"),
     (["path", "--lam", "1", "t", "o"], "unrecognized arguments: --lam"),
     (["path", "--averaging", "t", "o"], "unrecognized arguments: --averaging"),
     (["path", "-e", "1", "t", "o"], "unrecognized arguments: -e"),
     (["path", "-c", "1", "--lam-min", "0.1", "t", "o"], "give -c 1 or --lam-min 0.1, not both"),
-    (["path", "-c", "0", "t", "o"], "C=0.0 must be a finite number"),
-    (["path", "--lam-min", "0", "t", "o"], "lam_min=0.0 must be a finite number above 0"),
-    (["path", "--lam-min", "nan", "t", "o"], "lam_min=nan must be"),
-    (["path", "--eps", "0", "t", "o"], "eps=0.0 must be a finite number at least 1e-12"),
-    (["path", "--eps", "1", "t", "o"], "eps=1.0 must be"),
+    (["path", "-c", "0", "t", "o"], "-c 0.0 must be a finite number"),
+    (["path", "--lam-min", "0", "t", "o"], "--lam-min 0.0 must be a finite number above 0"),
+    (["path", "--lam-min", "nan", "t", "o"], "--lam-min nan must be"),
+    (["path", "--eps", "0", "t", "o"], "--eps 0.0 must be a finite number at least 1e-12"),
+    (["path", "--eps", "1", "t", "o"], "--eps 1.0 must be"),
     (["path", "--eps", "x", "t", "o"], "invalid float value: 'x'"),
-    (["path", "--solver", "pg", "t", "o"], "solver='pg' cannot follow a path"),
-    (["path", "--solver", "stdfw", "t", "o"], "solver='stdfw' cannot follow a path"),
-    (["path", "--solver", "foo", "t", "o"], "solver='foo' is unknown"),
-    (["path", "--solver", "fw", "--sampling", "gap", "t", "o"], "sampling='gap' is for block"),
+    (["path", "--solver", "pg", "t", "o"], "--solver pg cannot follow a path"),
+    (["path", "--solver", "stdfw", "t", "o"], "--solver stdfw cannot follow a path"),
+    (["path", "--solver", "foo", "t", "o"], "--solver foo is unknown"),
+    (["path", "--solver", "fw", "--sampling", "gap", "t", "o"], "--sampling gap is for block"),
     (["path", "--loss", "structured", "t", "o"], "needs --cost"),
-    (["path", "-k", "2", "t", "o"], "loss='maxhinge' takes no k"),
+    (["path", "-k", "2", "t", "o"], "--loss maxhinge takes no -k"),
     (["path", "-B", "0", "t", "o"], "-B 0: a constant feature of value 0 changes nothing"),
     (["path", "-w1", "x", "t", "o"], "-w1 needs a weight"),
     (["path", "--seed", "-1", "t", "o"], "--seed -1 must be at least 0"),
-    (["path", "--max-passes", "0", "t", "o"], "max_passes=0 must be"),
-    (["path", "--max-time", "-1", "t", "o"], "max_time=-1.0 must be"),
+    (["path", "--max-passes", "0", "t", "o"], "--max-passes 0 must be"),
+    (["path", "--max-time", "-1", "t", "o"], "--max-time -1.0 must be"),
     (["path", "--plot", "x", "t", "o"], "--plot: x: the name of a picture must end in one of"),
     (["info"], "model_file"),
     (["info", "m", "x"], "unrecognized arguments: x"),
+    (["info", "--top", "0", "m"], "--top 0 must be at least 1"),
+    (["info", "-n", "x", "m"], "invalid int value"),
 ])
 def test_wrong_command_lines(run, tmp_path, words, message):
     """Exit 2 before any file is looked at: none of them exists."""
@@ -309,7 +321,12 @@ def test_not_converged_is_a_warning_and_success(tmp_path):
         model = fastmc.train(X, y, C=100.0, max_passes=2)
     result = process(tmp_path, "train", "-c", "100", "--max-passes", "2", "t")
     assert result.returncode == 0 and "(max_passes)" in result.stdout
-    assert result.stderr == f"WARNING: {caught[0].message}\n"
+    told = str(caught[0].message)
+    for argument, option in (("tol=0.001", "-e 0.001"), ("raise max_passes", "raise --max-passes"),
+                             ("raise tol", "raise -e"), ("lower C=100", "lower -c 100")):
+        assert argument in told
+        told = told.replace(argument, option)
+    assert result.stderr == f"WARNING: {told}\n"
     assert f"{model.certificate.relative_gap:.3g}" in result.stderr
     assert names(tmp_path) == ["t", "t.model"]
 
@@ -453,11 +470,11 @@ def test_outputs_never_replace_inputs(run, tmp_path, words):
 
 
 @pytest.mark.parametrize("words, message", [
-    (["--loss", "topk", "-k", "3"], "k=3 must be at most n_classes - 1 = 2"),
-    (["--loss", "wtopk", "--rho", "3,2,1"], "rho has 3 positive weights"),
+    (["--loss", "topk", "-k", "3"], "-k 3 must be at most n_classes - 1 = 2"),
+    (["--loss", "wtopk", "--rho", "3,2,1"], "--rho has 3 positive weights"),
     (["-v", "7"], "-v 7: there are 6 samples only"),
-    (["--lam", "1e-300"], "lam=1e-300 must be a finite number above"),
-    (["-v", "6", "--loss", "usunier", "-k", "3"], "k=3 must be at most"),
+    (["--lam", "1e-300"], "--lam 1e-300 must be a finite number above"),
+    (["-v", "6", "--loss", "usunier", "-k", "3"], "-k 3 must be at most"),
 ])
 def test_options_that_do_not_fit_the_data(run, tmp_path, words, message):
     write(tmp_path, t=THREE)
@@ -467,8 +484,8 @@ def test_options_that_do_not_fit_the_data(run, tmp_path, words, message):
 
 
 @pytest.mark.parametrize("words, message", [
-    (["--loss", "topk", "-k", "3"], "k=3 must be at most n_classes - 1 = 2"),
-    (["--lam-min", "1e-300"], "lam=1e-300 must be a finite number above"),
+    (["--loss", "topk", "-k", "3"], "-k 3 must be at most n_classes - 1 = 2"),
+    (["--lam-min", "1e-300"], "--lam-min 1e-300 must be a finite number above"),
 ])
 def test_path_options_that_do_not_fit_the_data(run, tmp_path, words, message):
     write(tmp_path, t=THREE)
@@ -580,7 +597,7 @@ def test_class_that_a_fold_lacks_counts_as_wrong(run, tmp_path):
     assert run("train", "-v", "5", "two").out == "Cross Validation Accuracy = 90%\n"
     result = run("train", "-v", "5", "--loss", "topk", "-k", "2", "three")
     assert result.code == 2 and "-v 5: without fold " in result.err
-    assert "k=2 must be at most n_classes - 1 = 1" in result.err
+    assert "-k 2 must be at most n_classes - 1 = 1" in result.err
 
 
 def test_cross_validation_with_costs_of_absent_classes(run, tmp_path):
@@ -634,7 +651,7 @@ def test_predict_ranks(run, tmp_path, ranked_model):
 def test_predict_k_above_the_classes(run, tmp_path, ranked_model):
     write(tmp_path, t=TINY)
     result = run("predict", "-k", "4", "t", "m", "o")
-    assert result.code == 2 and "k=4 must be a whole number from 1 to n_classes = 3" in result.err
+    assert result.code == 2 and "-k 4 must be a whole number from 1 to n_classes = 3" in result.err
     assert names(tmp_path) == ["m", "t"]
 
 
@@ -652,7 +669,7 @@ def test_predict_pads_and_ignores_columns(run, tmp_path):
 
 
 def test_predict_more_rows_than_a_block(run, tmp_path, ranked_model, monkeypatch):
-    monkeypatch.setattr(cli, "BLOCK", 4)
+    monkeypatch.setattr(_scoring, "BLOCK", 4)
     write(tmp_path, t="2 1:1\n5 2:1\n9 1:-1\n" * 3)
     assert run("predict", "t", "m", "o").out == "Accuracy = 100% (9/9)\n"
     assert (tmp_path / "o").read_text() == "2\n5\n9\n" * 3
@@ -813,7 +830,7 @@ def test_path_that_ends_early_is_a_warning_and_success(run, tmp_path, words, sta
     result = run("path", *words, "t", "o")
     assert result.code == 0 and f"({status})" in result.out
     assert result.err.startswith(f"WARNING: the path ended early ({status}) at lam=")
-    assert result.err.count("\n") == 1
+    assert result.err.endswith("; raise --max-passes or --max-time\n")
     lams = read_table(tmp_path / "o")["lam"]
     lam_min = float(result.err.split("lam=")[1].split(";")[0])
     assert len(lams) >= 1 and 1 / (100 * 30) < lam_min <= lams[-1] * (1 + 1e-5)
