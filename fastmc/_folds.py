@@ -4,6 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from fastmc._model import check_k, own_ranks, positions
 from fastmc._path import path
 from fastmc._problem import check_matrix, squared_row_norms
 from fastmc._progress import Progress
@@ -58,7 +59,7 @@ def cross_predict(X, y, fold, k, options):
     return ranked
 
 
-def path_scores(X, y, splits, Cs=None, *, C_max=None, k=1, eps=EPS, **options):
+def path_scores(X, y, splits, Cs=None, *, C_max=None, top=1, eps=EPS, **options):
     """Accuracies for every C by one regularization path on each training part.
 
     Parameters
@@ -72,8 +73,8 @@ def path_scores(X, y, splits, Cs=None, *, C_max=None, k=1, eps=EPS, **options):
         smaller C predicts otherwise.
     C_max : float or None
         The largest C if Cs is None; None takes `largest_C(X)`.
-    k : int
-        Of the second accuracy.
+    top : int
+        The k of the top-k accuracy.
     eps : float
         Relative gap that each of the models is certified to.
     **options
@@ -83,7 +84,7 @@ def path_scores(X, y, splits, Cs=None, *, C_max=None, k=1, eps=EPS, **options):
     -------
     PathScores
         Held-out labels that a training part lacks count as wrong; where it has one class only,
-        that is predicted (k must be 1 then).
+        that is predicted (`top` must be 1 then).
 
     Raises
     ------
@@ -95,7 +96,7 @@ def path_scores(X, y, splits, Cs=None, *, C_max=None, k=1, eps=EPS, **options):
     else:
         ascending = np.unique(np.asarray(Cs, dtype=np.float64))
         largest = ascending[-1]
-    curves = [_curve(X, y, rows, test, ascending, largest, k, eps, options)
+    curves = [_curve(X, y, rows, test, ascending, largest, top, eps, options)
               for rows, test in shown(splits, options.get("verbose", 0))]
     longest = max(curve.shape[1] for curve in curves)
     # A path that begins later than others has the same predictions below.
@@ -137,21 +138,22 @@ def shown(splits, verbose):
             progress.show("")
 
 
-def _curve(X, y, rows, test, Cs, largest, k, eps, options):
+def _curve(X, y, rows, test, Cs, largest, top, eps, options):
     """Top-1 and top-k accuracy of one split for each C, shape (2, n_Cs)."""
     classes = np.unique(y[rows])
     if len(classes) == 1:
         return np.full((2, 1 if Cs is None else len(Cs)), np.mean(y[test] == classes[0]))
+    check_k(top, len(classes))
     n_samples = len(rows)
     found = path(X[rows], y[rows], eps, 1.0 / (largest * n_samples), **_options_of(rows, y, options))
     if Cs is None:
         # The first is at or below the C where the path begins.
         Cs = halves(largest, 1 + max(0, int(np.ceil(np.log2(largest / found.C[0])))))
-    curve = np.full((2, len(Cs)), np.nan)
+    curve, own = np.full((2, len(Cs)), np.nan), positions(y[test], classes)
     for at, lam in enumerate(1.0 / (Cs * n_samples)):
         if lam >= found.lam_min:
-            hits = found.model_at(lam).predict_topk(X[test], k) == y[test][:, None]
-            curve[:, at] = hits[:, 0].mean(), hits.any(axis=1).mean()
+            before = own_ranks(found.model_at(lam).decision_function(X[test]), own)
+            curve[:, at] = np.mean(before < 1), np.mean(before < top)
     return curve
 
 

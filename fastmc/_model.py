@@ -121,10 +121,10 @@ class Ranker:
             If X and y do not fit each other or are empty, and as `decision_function`.
         """
         from fastmc._plot import plot_predictions
-        y = check_labels(X, y)
+        own = positions(check_labels(X, y), self.classes_)
         scores = self.decision_function(X)
-        return plot_predictions(y, self.classes_[np.argmax(scores, axis=1)],
-                                own_ranks(scores, y, self.classes_), self.classes_, path)
+        return plot_predictions(own, np.argmax(scores, axis=1), own_ranks(scores, own),
+                                self.classes_, path)
 
 
 class Model(Ranker):
@@ -311,16 +311,23 @@ def top_ranks(scores, k):
     return np.argsort(-scores, axis=1, kind="stable")[:, :k]
 
 
-def own_ranks(scores, y, classes):
-    """How many classes come before the own one; n_classes for labels that are no class.
+def positions(y, classes):
+    """Where each label stands among the classes, -1 for labels that are none of them."""
+    found = np.full(len(y), -1)
+    for at, label in enumerate(classes):
+        found[y == label] = at
+    return found
+
+
+def own_ranks(scores, own):
+    """How many classes come before the own one; n_classes where `own`, its position, is -1.
 
     A label is among the k best exactly if fewer than k classes come before it.
     """
-    ranks = np.full(len(y), len(classes))
-    for at, label in enumerate(classes):
-        rows = np.flatnonzero(y == label)
-        own = scores[rows, at, None]
-        ranks[rows] = (scores[rows] > own).sum(axis=1) + (scores[rows, :at] == own).sum(axis=1)
+    value = np.take_along_axis(scores, np.maximum(own, 0)[:, None], axis=1)
+    first = np.arange(scores.shape[1]) < own[:, None]
+    ranks = ((scores > value) | ((scores == value) & first)).sum(axis=1)
+    ranks[own < 0] = scores.shape[1]
     return ranks
 
 

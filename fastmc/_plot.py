@@ -132,13 +132,13 @@ def plot_path(path_object, path=None):
     return finish(figure, [], path, kind)
 
 
-def plot_predictions(y, predicted, before, classes, path=None):
+def plot_predictions(own, predicted, before, classes, path=None):
     """Top-k error against k, and how often the most confused classes are taken for one another.
 
     Parameters
     ----------
-    y, predicted : ndarray, shape (n_samples,)
-        Labels, the own and the best ranked ones.
+    own, predicted : ndarray, shape (n_samples,)
+        Positions in `classes` of the own label, -1 for none, and of the best ranked one.
     before : ndarray, shape (n_samples,)
         How many classes are ranked before the own one.
     classes : ndarray, shape (n_classes,)
@@ -150,37 +150,38 @@ def plot_predictions(y, predicted, before, classes, path=None):
     matplotlib.figure.Figure
     """
     kind = None if path is None else picture_kind(path)
-    figure = new_figure(12, 5.5)
-    error, confusion = figure.subplots(1, 2, width_ratios=(5, 7))
+    figure = new_figure(11, 5.5)
+    error, confusion = figure.subplots(1, 2, width_ratios=(5, 6))
     draw_topk_error(error, before, len(classes))
-    shown = most_confused(y, predicted, classes)
-    counts = np.array([[np.sum((y == own) & (predicted == other)) for other in shown] for own in shown])
-    draw_confusion(confusion, counts, [label_text(label) for label in shown.tolist()])
+    shown = most_confused(own, predicted)
+    counts = np.array([[np.sum((own == c) & (predicted == other)) for other in shown] for c in shown])
+    draw_confusion(confusion, counts, [label_text(label) for label in classes[shown].tolist()])
     return finish(figure, [], path, kind)
 
 
 def draw_topk_error(axes, before, n_classes):
     ranks = np.arange(1, min(n_classes, MOST_RANKS) + 1)
     percent = np.array([100.0 * np.mean(before >= k) for k in ranks])
-    told = {k: f"top-{k}: {percent[k - 1]:.3g} %" for k in (1, 2, 3, 5, 10) if k <= len(ranks)}
-    draw(axes, ranks, percent, 0, log=False, label="\n".join(told.values()))
+    draw(axes, ranks, percent, 0, log=False)
     name_axes([axes], ["top-k error (%)"], "k")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, max(1.05 * percent.max(), 1.0))
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend()
+    told = "\n".join(f"top-{k}: {percent[k - 1]:.3g} %" for k in (1, 2, 3, 5, 10) if k <= len(ranks))
+    axes.text(0.97, 0.97, told, ha="right", va="top", transform=axes.transAxes,
+              bbox={"facecolor": "white", "edgecolor": "0.8"})
 
 
-def most_confused(y, predicted, classes):
-    """The classes of the pairs that are confused most often, either way, sorted; at most MOST_CLASSES."""
-    wrong = (predicted != y) & np.isin(y, classes)
-    pairs = np.searchsorted(classes, np.column_stack([y[wrong], predicted[wrong]]))
-    pairs, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_counts=True)
+def most_confused(own, predicted):
+    """Classes of the pairs that are confused most often, either way, these first; at most MOST_CLASSES."""
+    wrong = (predicted != own) & (own >= 0)
+    pairs = np.sort(np.column_stack([own[wrong], predicted[wrong]]), axis=1)
+    pairs, counts = np.unique(pairs, axis=0, return_counts=True)
     chosen = []
     for pair in pairs[np.argsort(-counts, kind="stable")].tolist():
         new = [c for c in pair if c not in chosen]
         if len(chosen) + len(new) <= MOST_CLASSES:
             chosen += new
-    return classes[sorted(chosen)]
+    return chosen
 
 
 def draw_confusion(axes, counts, names):
@@ -200,11 +201,12 @@ def draw_confusion(axes, counts, names):
                       color="white" if dark else "black",
                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if row == column else None)
     short = [name if len(name) <= 16 else name[:15] + "\N{HORIZONTAL ELLIPSIS}" for name in names]
-    axes.set_xticks(range(len(names)), short, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(names)), short)
+    axes.set_xticks(range(len(names)), short, rotation=45, ha="right", rotation_mode="anchor",
+                    parse_math=False)
+    axes.set_yticks(range(len(names)), short, parse_math=False)
     axes.set_xlabel("predicted class")
     axes.set_ylabel("own class")
-    axes.set_title("samples of the most confused classes", fontsize="medium")
+    axes.set_title("number of samples, most confused classes first", fontsize="medium")
 
 
 def hatched(at):

@@ -3,7 +3,7 @@ import contextlib
 
 import numpy as np
 
-from fastmc._model import Model, own_ranks
+from fastmc._model import Model, own_ranks, positions
 from fastmc._progress import Progress, say
 from fastmc._reports import accuracies, watch_line
 
@@ -34,43 +34,44 @@ class Watch:
         Of the top-k accuracy.
     every : bool
         Look after every pass and ask for its certificate, for a trace; else after passes 1, 3, 6, 10,
-        16, ... which takes little time.
+        16, ... which takes little time. The latter are printed in both cases.
     silent : bool
         Print nothing.
     """
 
     def __init__(self, X, y, classes, bias, k, every, silent):
         self.X, self.y, self.classes, self.bias, self.every = X, y, classes, bias or 0.0, every
-        self.k, self.silent = min(k, len(classes)), silent
+        self.own = positions(y, classes)
+        self.k, self.silent, self.next = min(k, len(classes)), silent, 1
         self.passes, self.rows = [], []
 
     def __call__(self, state):
+        due = state.passes >= self.next
+        if due:
+            self.next = 1.5 * state.passes + 1
         if self.every:
             state.certificate
-        elif state.passes < 1.5 * (self.passes or [0])[-1] + 1:
-            return
-        self.passes.append(state.passes)
-        self.rows.append(self.measure(Model(state.weights, self.classes, bias=self.bias)))
-        if not self.silent:
+        if self.every or due:
+            self.passes.append(state.passes)
+            self.rows.append(self.measure(Model(state.weights, self.classes, bias=self.bias)))
+        if due and not self.silent:
             say(watch_line(state.passes, self.k, self.rows[-1]))
 
     def measure(self, model):
         """Top-1 and top-k accuracy."""
-        before = np.concatenate([own_ranks(scores, self.y[rows], self.classes)
+        before = np.concatenate([own_ranks(scores, self.own[rows])
                                  for rows, scores in score_blocks(model, self.X, 0)])
         return [float(np.mean(before < k)) for k in (1, self.k)]
 
-    def columns(self, model):
-        """The columns of a trace with a row per pass."""
+    def columns(self, model=None):
+        """The accuracies by name; for a model, as many as its history has rows."""
         rows = [*self.rows]
-        while len(rows) < len(model.history["passes"]):
+        while model and len(rows) < len(model.history["passes"]):
             rows.append(self.measure(model))  # the last pass was broken off
-        top1, topk = zip(*rows)
-        return {"accuracy": top1, **({f"top{self.k}_accuracy": topk} if self.k > 1 else {})}
+        names = ("accuracy", f"top{self.k}_accuracy")[:min(self.k, 2)]
+        return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
     def facts(self, model):
         """The accuracies of the trained model, and those on the way to it."""
-        top1, topk = zip(*self.rows) if self.rows else ((), ())
-        return {"n_samples": len(self.y),
-                **accuracies(model.predict_topk(self.X, self.k), self.y),
-                "history": {"passes": self.passes, "accuracy": top1, f"top{self.k}_accuracy": topk}}
+        return {"n_samples": len(self.y), **accuracies(model.predict_topk(self.X, self.k), self.y),
+                "history": {"passes": self.passes, **self.columns()}}

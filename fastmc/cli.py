@@ -18,7 +18,7 @@ from fastmc._arguments import (UsageError, boost_parser, in_options, info_parser
 from fastmc._command_files import (InputError, check_cost_size, check_files, check_text_labels,
                                    is_device, read_cost, read_names)
 from fastmc._files import replacing
-from fastmc._model import ModelError, check_k, is_native, own_ranks, top_ranks
+from fastmc._model import ModelError, check_k, is_native, own_ranks, positions, top_ranks
 from fastmc._options import (check_budgets, check_C_or_lam, check_range, check_smoothing,
                             check_solver, lam_of)
 from fastmc._path import check_path
@@ -322,7 +322,7 @@ def find_C(args, X, y, options):
     own = ("C", "lam", "tol", "averaging", "callback")  # what only train() has
     began = time.perf_counter()
     try:
-        scores = _folds.path_scores(X, y, splits, C_max=args.C, k=ranks_of(args),
+        scores = _folds.path_scores(X, y, splits, C_max=args.C, top=ranks_of(args),
                                     **{name: value for name, value in options.items() if name not in own})
     except ValueError as error:
         raise InputError(f"{args.training_file}: {error}") from None
@@ -354,18 +354,18 @@ def predict(args):
         check_k(args.k, len(model.classes_))
     X, y = fastmc.load_svmlight(args.test_file, n_features=model.n_features_in_, ignore_extra=True,
                                 verbose=verbosity(args))
-    ranked, values, before = [], [], []
+    own = positions(y, model.classes_)
+    best, values, before = [], [], []
     for rows, scores in score_blocks(model, X, verbosity(args)):
-        best = top_ranks(scores, args.k)
-        ranked.append(model.classes_[best])
-        values.append(np.take_along_axis(scores, best, axis=1))
-        if args.plot:
-            before.append(own_ranks(scores, y[rows], model.classes_))
-    ranked = np.concatenate(ranked)
+        best.append(top_ranks(scores, args.k))
+        values.append(np.take_along_axis(scores, best[-1], axis=1))
+        before.append(own_ranks(scores, own[rows]))
+    best = np.concatenate(best)
+    ranked = model.classes_[best]
     write_predictions(args.output_file, model.classes_, ranked,
                       np.concatenate(values) if args.scores else None)
     if args.plot:
-        plot_predictions(y, ranked[:, 0], np.concatenate(before), model.classes_, args.plot)
+        plot_predictions(own, best[:, 0], np.concatenate(before), model.classes_, args.plot)
     facts = {"test_file": args.test_file, "model_file": args.model_file,
              "output_file": args.output_file, "plot": args.plot, "n_samples": len(y),
              **accuracies(ranked, y)}

@@ -1,11 +1,15 @@
 """The command line: output, messages, exit codes and files."""
+import bz2
 import csv
+import gzip
 import json
+import lzma
 import os
 import re
 import signal
 import subprocess
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -14,7 +18,8 @@ import pytest
 import scipy.sparse as sp
 
 import fastmc
-from fastmc import _scoring, cli
+import fastmc.__main__
+from fastmc import _folds, _progress, _scoring, cli
 from fastmc._folds import stratified_folds
 from fastmc._model import Model
 
@@ -541,6 +546,32 @@ def test_interrupt(tmp_path, extra):
     assert names(tmp_path) == ["t"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_interrupt_while_python_imports(tmp_path):
+    (tmp_path / "numpy.py").write_text(
+        "import sys, time\nprint('importing', file=sys.stderr, flush=True)\ntime.sleep(60)\n")
+    environment = ENV | {"PYTHONPATH": os.pathsep.join([str(tmp_path), ROOT])}
+    child = subprocess.Popen([sys.executable, "-m", "fastmc", "info", "none"], cwd=tmp_path, env=environment,
+                             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with child:
+        try:
+            assert child.stderr.readline() == "importing\n"
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=5)
+        finally:
+            child.kill()
+    assert (child.returncode, out, err) == (130, "", "interrupted\n")
+
+
+def test_console_script(monkeypatch, capsys):
+    assert 'fastmc = "fastmc.__main__:main"' in (Path(__file__).parents[1] / "pyproject.toml").read_text()
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(sys, "argv", ["fastmc", "--version"])
+    assert fastmc.__main__.main() == 0
+    assert capsys.readouterr().out == f"fastmc {fastmc.__version__}\n"
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
 def test_interrupt_while_writing_leaves_nothing(run, tmp_path, monkeypatch):
     write(tmp_path, t=TINY)
     assert run("train", "-q", "t").code == 0
@@ -618,6 +649,221 @@ def test_leave_one_out(run, tmp_path):
     assert run("train", "-v", "6", "t").code == 0
 
 
+# Progress
+
+def test_progress_of_what_takes_long(run, tmp_path, monkeypatch):
+    write_problem(tmp_path / "t")
+    words = (["train", "t", "m"], ["train", "-v", "2", "t"], ["train", "-C", "t"], ["path", "t", "p"],
+             ["predict", "t", "m", "o"], ["boost", "--rounds", "2", "t"])
+    monkeypatch.setattr(cli, "verbosity", lambda args: int(not args.quiet))
+    plain = [run(*w).out.splitlines()[-1] for w in words if w[1] != "-C"]
+    assert [run(*w).err for w in words] == [""] * 6  # none of it takes two seconds
+    monkeypatch.setattr(_progress, "DELAY", 0.0)
+    for tqdm in (True, False):
+        if tqdm:
+            pytest.importorskip("tqdm")
+        else:
+            monkeypatch.setitem(sys.modules, "tqdm", None)
+        results = [run(*w) for w in words]
+        for result, units in zip(results, (["pass"], ["pass", "fold"], ["pass", "fold"], ["pass"], ["row"], ["round"])):
+            assert result.code == 0 and "reading t: " in result.err
+            assert [unit for unit in units if unit not in result.err.split("reading t: ")[-1]] == []
+        assert [r.out.splitlines()[-1] for r, w in zip(results, words) if w[1] != "-C"] == plain
+        assert [run(w[0], "-q", *w[1:]).err for w in words] == [""] * 6
+
+
+def test_no_progress_where_nobody_looks_on(monkeypatch):
+    args = types.SimpleNamespace(quiet=False)
+    for looks_on in (False, True):
+        monkeypatch.setattr(sys, "stderr", types.SimpleNamespace(isatty=lambda: looks_on))
+        assert cli.verbosity(args) == looks_on
+    args.quiet = True
+    assert cli.verbosity(args) == 0
+
+
+# Finding C
+
+def path_table(X, y, fold, Cs, **options):
+    """Mean accuracies over the folds of the models that a path serves, C by C."""
+    tables = []
+    for held_out in np.unique(fold):
+        rows, test = np.flatnonzero(fold != held_out), np.flatnonzero(fold == held_out)
+        found = fastmc.path(X[rows], y[rows], eps=_folds.EPS, lam_min=1 / (Cs[-1] * len(rows)), **options)
+        models = [found.model_at(1 / (C * len(rows))) for C in Cs]
+        tables.append([(m.score(X[test], y[test]), 1 - m.topk_error(X[test], y[test], 2)) for m in models])
+    return np.mean(tables, axis=0).T
+
+
+def test_find_C(run, tmp_path):
+    X, y = write_problem(tmp_path / "t", seed=4)
+    words = ["train", "-C", "-c", "12", "-v", "3", "--seed", "2", "--loss", "topk", "-k", "2"]
+    result = run(*words, "t")
+    assert (result.code, result.err) == (0, "") and names(tmp_path) == ["t"]
+    facts = json.loads(run(*words, "--json", "t").out)
+    Cs = facts["search"]["C"]
+    assert Cs == [12 / 2**at for at in range(len(Cs))][::-1] and len(Cs) > 4
+    fold = stratified_folds(y, 3, np.random.default_rng(2))
+    accuracy, top2 = path_table(X, y, fold, Cs, loss="topk", k=2, random_state=2)
+    assert facts["search"]["accuracy"] == pytest.approx(accuracy.tolist(), abs=1e-12)
+    assert facts["search"]["top2_accuracy"] == pytest.approx(top2.tolist(), abs=1e-12)
+    best = int(np.argmax(accuracy))  # the first of several
+    assert 0 < best < len(Cs) - 1
+    assert (facts["best_C"], facts["best_accuracy"]) == (Cs[best], pytest.approx(accuracy[best]))
+    head, *rows, last = result.out.splitlines()
+    assert head.split() == ["C", "accuracy", "top-2", "accuracy"]
+    assert [row.split() for row in rows] == [
+        [f"{C:g}", f"{100 * a:.6g}%", f"{100 * b:.6g}%"] for C, a, b in zip(Cs, accuracy, top2)]
+    assert last.startswith(f"Best C = {Cs[best]:g}  CV accuracy = {100 * accuracy[best]:g}%  (3 folds in ")
+
+
+def test_grid_of_C_reaches_where_each_path_begins(tmp_path):
+    """Below, predictions stay the same; the default for the largest C knows the scale of X."""
+    X, y = write_problem(tmp_path / "t")
+    splits = _folds.splits_of(stratified_folds(y, 4, np.random.default_rng(0)))
+    scores = _folds.path_scores(X, y, splits)
+    mean = np.mean(X.multiply(X).sum(axis=1))
+    assert scores.Cs[-1] == 2.0 ** round(np.log2(32 / mean))
+    begin = [fastmc.path(X[rows], y[rows], eps=0.2, lam_min=1 / (scores.Cs[-1] * len(rows))).C[0]
+             for rows, _ in splits]
+    assert scores.Cs[0] <= min(begin) < scores.Cs[1]
+    lower = _folds.path_scores(X, y, splits, Cs=[scores.Cs[0] / 64, scores.Cs[0], scores.Cs[-1]])
+    assert (lower.accuracy[:, 0] == lower.accuracy[:, 1]).all()
+    assert (lower.accuracy[:, 1:] == scores.accuracy[:, [0, -1]]).all()
+    assert (_folds.path_scores(X / 16, y, splits).Cs == 256 * scores.Cs).all()
+
+
+def test_weights_and_costs_of_samples_go_with_their_rows(tmp_path):
+    X, y = write_problem(tmp_path / "t")
+    rng = np.random.default_rng(1)
+    weight, cost = rng.uniform(0.5, 2, size=80), rng.uniform(0.5, 2, size=(80, 4))
+    cost[np.arange(80), y - 1] = 0.0
+    rows, test = split = np.arange(0, 60), np.arange(60, 80)
+    scores = _folds.path_scores(X, y, [split], [0.5, 4.0], sample_weight=weight, cost=cost, loss="structured")
+    found = fastmc.path(X[rows], y[rows], eps=0.2, lam_min=1 / (4 * 60), loss="structured",
+                        sample_weight=weight[rows], cost=cost[rows])
+    assert scores.accuracy.tolist() == [[found.model_at(1 / (C * 60)).score(X[test], y[test])
+                                         for C in (0.5, 4.0)]]
+
+
+def test_find_C_and_train(run, tmp_path):
+    X, y = write_problem(tmp_path / "t", seed=4)
+    words = ["train", "-C", "-v", "3", "--trace", "c", "t", "m.npz"]
+    result = run(*words)
+    assert (result.code, result.err) == (0, "") and names(tmp_path) == ["c", "m.npz", "t"]
+    facts = json.loads(run(*words, "--json").out)
+    model = fastmc.load_model(tmp_path / "m.npz")
+    assert model.C == facts["C"] == facts["best_C"] and facts["folds"] == 3
+    assert (model.weights == fastmc.train(X, y, C=model.C, callback=lambda s: s.certificate and False).weights).all()
+    assert f"Best C = {model.C:g}  CV" in result.out and result.out.splitlines()[-2:] == ["model = m.npz", "trace = c"]
+    assert run("train", "-q", *words[1:]).out == ""
+    # Without a model file what was found is all there is to tell.
+    assert run("train", "-q", "-C", "-v", "3", "t").out.splitlines()[-1].startswith(f"Best C = {model.C:g} ")
+
+
+def test_find_C_warns_at_the_end_of_the_grid(run, tmp_path):
+    write_problem(tmp_path / "t", seed=4)
+    result = run("train", "-C", "-c", "0.125", "t")
+    assert result.code == 0 and "Best C = 0.125 " in result.out
+    assert result.err == "WARNING: the best C is the largest that was tried; larger ones may be better: -c 0.5\n"
+
+
+def test_find_C_on_a_budget(run, tmp_path):
+    write_problem(tmp_path / "t", seed=4)
+    facts = json.loads(run("train", "-C", "--max-passes", "4", "--json", "t").out)
+    accuracy = facts["search"]["accuracy"]
+    reached = accuracy.index(None)
+    assert 0 < reached < len(accuracy) and accuracy[reached:] == [None] * (len(accuracy) - reached)
+    assert facts["best_accuracy"] == max(accuracy[:reached])
+    result = run("train", "-C", "--max-passes", "4", "t")
+    assert result.code == 0 and "not reached" in result.out and "raise --max-passes" in result.err
+
+
+def test_find_C_of_hardly_any_data(run, tmp_path):
+    rows = ["1 1:1"] * 9 + ["2 2:1"]
+    write(tmp_path, t="\n".join(rows) + "\n", two="1 1:1\n2 1:-1\n", one="1 1:1\n1 2:1\n", zero="1 1:0\n2 1:0\n")
+    # Without the one sample of class 2 the others say class 1.
+    assert "CV accuracy = 90%" in run("train", "-C", "t").out
+    assert run("train", "-C", "t").err == ""
+    result = run("train", "-C", "two")
+    assert result.code == 2 and "-v 5: there are 2 samples only" in result.err
+    assert "CV accuracy = 0%" in run("train", "-C", "-v", "2", "two").out
+    assert run("train", "-C", "-v", "2", "zero").code == 0
+    result = run("train", "-C", "-v", "2", "one", "m")
+    one_line_error(Result(result.code, "", result.err), "one: y has one class only")
+    result = run("train", "-C", "--loss", "topk", "-k", "2", "t")
+    assert result.code == 2 and "-k 2 must be at most n_classes - 1 = 1" in result.err
+    assert names(tmp_path) == ["one", "t", "two", "zero"]
+
+
+# Validation data during training
+
+def test_validation(run, tmp_path):
+    X, y = write_problem(tmp_path / "t", seed=1)
+    write_problem(tmp_path / "v", seed=2)
+    with open(tmp_path / "v", "a") as file:
+        file.write("7 1:1 99:1\n")  # a class and a feature that the training data lack
+    held_X, held_y = fastmc.load_svmlight(tmp_path / "v", n_features=15, ignore_extra=True)
+    words = ["train", "--loss", "topk", "-k", "2", "-B", "1", "--validation", "v"]
+    result = run(*words, "t", "m.npz")
+    model, seen = fastmc.load_model(tmp_path / "m.npz"), []
+
+    def watch(state):
+        m = Model(state.weights, model.classes_, bias=1.0)
+        seen.append((m.score(held_X, held_y), 1 - m.topk_error(held_X, held_y, 2)))
+
+    plain = fastmc.train(X, y, "topk", k=2, bias=1.0, callback=watch)
+    assert (plain.weights == model.weights).all()  # to look on changes nothing
+    passes = [p for p in (1, 3, 6, 10, 16, 25, 39, 60) if p <= model.n_passes]
+    lines = result.out.splitlines()
+    assert (result.code, result.err) == (0, "") and len(passes) > 2
+    assert lines[:len(passes)] == [
+        f"pass {p}: validation accuracy = {100 * seen[p - 1][0]:g}%, top-2 accuracy = {100 * seen[p - 1][1]:g}%"
+        for p in passes]
+    correct = int((model.predict(held_X) == held_y).sum())
+    among = round(81 * (1 - model.topk_error(held_X, held_y, 2)))
+    assert lines[-3:] == [f"Validation Accuracy = {100 * correct / 81:g}% ({correct}/81)",
+                          f"Validation Top-2 accuracy = {100 * among / 81:g}% ({among}/81)", "model = m.npz"]
+    told = json.loads(run(*words, "--json", "t").out)["validation"]
+    assert (told["file"], told["n_samples"], told["correct"]) == ("v", 81, correct)
+    assert told["history"] == {"passes": passes, "accuracy": [seen[p - 1][0] for p in passes],
+                               "top2_accuracy": [pytest.approx(seen[p - 1][1]) for p in passes]}
+    assert run(*words, "-q", "t").out == ""
+    assert run("train", "-q", "--trace", "c", *words[1:], "t").code == 0
+    table = read_table(tmp_path / "c")
+    assert list(table)[-3:] == ["seconds", "accuracy", "top2_accuracy"]
+    assert table["accuracy"].tolist() == [a for a, _ in seen[:len(table["passes"])]]
+    assert table["top2_accuracy"].tolist() == pytest.approx([b for _, b in seen[:len(table["passes"])]])
+
+
+def test_validation_when_time_runs_out(run, tmp_path):
+    """The row of a pass that was broken off is that of the model."""
+    write_problem(tmp_path / "t")
+    held_X, held_y = fastmc.load_svmlight(tmp_path / "t")
+    words = ["train", "-q", "--max-time", "1e-9", "--trace", "c", "--validation", "t", "t", "m.npz"]
+    assert run(*words).code == 0
+    model, table = fastmc.load_model(tmp_path / "m.npz"), read_table(tmp_path / "c")
+    assert model.status == "time_limit"
+    assert table["accuracy"].tolist() == [model.score(held_X, held_y)] and table["passes"].tolist() == [0]
+
+
+@pytest.mark.parametrize("text, message", [
+    ("", "v: no rows"), ("1 1:x\n", "v, line 1: "), ("# nothing\n", "v: no rows")])
+def test_bad_validation_files(run, tmp_path, text, message):
+    write(tmp_path, t=THREE, v=text)
+    for words in (["t", "m"], ["-C", "t", "m"]):
+        one_line_error(run("train", "--validation", "v", *words), message)
+    one_line_error(run("train", "--validation", "none", "t"), "none: No such file or directory")
+    result = run("train", "--validation", "v", "t", "v")
+    assert result.code == 2 and "would be written over another file" in result.err
+    assert names(tmp_path) == ["t", "v"]
+
+
+def test_validation_labels_that_training_lacks(run, tmp_path):
+    write(tmp_path, t=THREE, v="8 1:1\n9.5 2:1\n")
+    result = run("train", "--validation", "v", "t")
+    assert result.code == 0 and "Validation Accuracy = 0% (0/2)" in result.out
+
+
 # predict
 
 @pytest.fixture
@@ -646,6 +892,32 @@ def test_predict_ranks(run, tmp_path, ranked_model):
     assert facts["topk_accuracy"] == {"2": 0.5, "3": 0.75}
     quiet = run("predict", "-q", "t", "m", "o")
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+
+
+def test_predict_scores(run, tmp_path, ranked_model):
+    """The k labels come first, then their decision values, to the last bit."""
+    write(tmp_path, t="5 1:1\n9 2:0.1\n9 1:-1\n")
+    assert run("predict", "-k", "2", "--scores", "t", "m", "o").code == 0
+    assert (tmp_path / "o").read_text() == "2 5 1.0 0.0\n5 2 0.2 0.0\n9 5 1.0 0.0\n"
+    assert run("predict", "--scores", "t", "m", "o").code == 0
+    assert (tmp_path / "o").read_text() == "2 1.0\n5 0.2\n9 1.0\n"
+    X, y = write_problem(tmp_path / "u")
+    assert run("train", "-q", "u", "u.npz").code == 0
+    assert run("predict", "-q", "-k", "4", "--scores", "u", "u.npz", "o").code == 0
+    model, table = fastmc.load_model(tmp_path / "u.npz"), np.loadtxt(tmp_path / "o")
+    scores = -np.sort(-model.decision_function(X), axis=1)
+    assert (table[:, :4] == model.predict_topk(X, 4)).all() and (table[:, 4:] == scores).all()
+
+
+def test_predict_plot(run, tmp_path, ranked_model):
+    write(tmp_path, t="5 1:1\n9 2:1\n9 1:-1\n7 1:1 2:1\n")
+    result = run("predict", "--plot", "x.png", "t", "m", "o")
+    assert result.code == 0 and result.out == "Accuracy = 25% (1/4)\nplot = x.png\n"
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads(run("predict", "--json", "--plot", "x.png", "t", "m", "o").out)["plot"] == "x.png"
+    for words in (["--plot", "o.png", "t", "m", "o.png"], ["--plot", "x.png", "x.png", "m", "o"]):
+        result = run("predict", *words)
+        assert result.code == 2 and "would be written over another file" in result.err
 
 
 def test_predict_k_above_the_classes(run, tmp_path, ranked_model):
@@ -879,6 +1151,41 @@ def test_info_of_text(run, tmp_path, ranked_model):
     assert run("info", "m").out.splitlines() == [
         "classes = 3: 2 5 9", "features = 2", "bias = none", "loss = unknown",
         "certificate = none", "dual = none"]
+
+
+@pytest.fixture
+def named_model(tmp_path):
+    """Weights of two classes on three features."""
+    Model([[1.0, -1.0], [0.25, 2.5], [3.0, 0.0]], [2, 5]).save(tmp_path / "m")
+
+
+def test_heaviest_features(run, tmp_path, named_model):
+    write(tmp_path, n="ham\negg and\u2028spam\r\n\u00e9\nmore than needed\n")
+    plain = run("info", "m").out.splitlines()
+    assert run("info", "--names", "n", "m").out.split("\n") == [
+        *plain, "class 2: \u00e9 3, ham 1, egg and\u2028spam 0.25", "class 5: egg and\u2028spam 2.5", ""]
+    assert run("info", "--top", "1", "m").out.splitlines() == [*plain, "class 2: 3 3", "class 5: 2 2.5"]
+    facts = json.loads(run("info", "--json", "--names", "n", "-n", "2", "m").out)
+    assert facts["heaviest"] == [[["\u00e9", 3.0], ["ham", 1.0]], [["egg and\u2028spam", 2.5]]]
+    assert "heaviest" not in json.loads(run("info", "--json", "m").out)
+
+
+@pytest.mark.parametrize("ending, pack", [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress),
+                                          (".xz", lzma.compress)])
+def test_names_are_unpacked(run, tmp_path, named_model, ending, pack):
+    write(tmp_path, **{f"n{ending}": pack(b"\xef\xbb\xbfham\negg\nspam")})
+    lines = run("info", "--names", f"n{ending}", "m").out.splitlines()
+    assert lines[-2:] == ["class 2: spam 3, ham 1, egg 0.25", "class 5: egg 2.5"]
+
+
+@pytest.mark.parametrize("names_text, message", [
+    ("ham\negg\n", "n: 2 names, but the model has 3 features"), ("", "n: 0 names"),
+    (b"ham\n\xff\nspam\n", "n: names must be in UTF-8, byte 5 is not")])
+def test_bad_names(run, tmp_path, named_model, names_text, message):
+    write(tmp_path, **{"n": names_text, "n.gz": b"no gzip"})
+    one_line_error(run("info", "--names", "n", "m"), message)
+    one_line_error(run("info", "--names", "none", "m"), "none: No such file or directory")
+    one_line_error(run("info", "--names", "n.gz", "m"), "n.gz: damaged or cut compressed file")
 
 
 # Kinds of files that are read
