@@ -287,12 +287,13 @@ def fit(function, name, X, y, options):
 def cross_validate(args, X, y, options):
     k = ranks_of(args)
     fold = folds(args, y, options, args.folds)
+    began = time.perf_counter()
     try:
         ranked = _folds.cross_predict(X, y, fold, k, options)
     except ValueError as error:
         raise InputError(f"{args.training_file}: {error}") from None
     facts = {"training_file": args.training_file, "n_samples": len(y), "folds": args.folds,
-             **accuracies(ranked, y)}
+             "train_seconds": time.perf_counter() - began, **accuracies(ranked, y)}
     args.quiet = False  # the accuracy is all that cross-validation gives
     report(args, facts, lambda facts: accuracy_lines(facts, "Cross Validation "))
     return 0
@@ -305,13 +306,14 @@ def ranks_of(args):
 
 def folds(args, y, options, n_folds):
     """The fold of each sample; the options must fit what is left without any of them."""
+    option = f"-v {n_folds}" if args.folds else f"-C without -v makes {n_folds} folds"
     if n_folds > len(y):
-        raise UsageError(f"-v {n_folds}: there are {len(y)} samples only")
+        raise UsageError(f"{option}: there are {len(y)} samples only")
     fold = _folds.stratified_folds(y, n_folds, np.random.default_rng(args.seed))
     for number in range(n_folds):
         others = y[fold != number]
         if ranks_of(args) > 1 or len(np.unique(others)) > 1:
-            check_for_data(options, others, f"-v {n_folds}: without fold {number + 1}, ")
+            check_for_data(options, others, f"{option}: without fold {number + 1}, ")
     return fold
 
 

@@ -528,7 +528,7 @@ def test_closed_output_is_no_traceback(tmp_path):
 # Ctrl-C
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-@pytest.mark.parametrize("extra", [[], ["-v", "2"]])
+@pytest.mark.parametrize("extra", [[], ["-v", "2"], ["-C", "-v", "2"]])
 def test_interrupt(tmp_path, extra):
     write_problem(tmp_path / "t", n_samples=2000)
     # The warning about class 99 tells that training begins.
@@ -785,7 +785,7 @@ def test_find_C_of_hardly_any_data(run, tmp_path):
     assert "CV accuracy = 90%" in run("train", "-C", "t").out
     assert run("train", "-C", "t").err == ""
     result = run("train", "-C", "two")
-    assert result.code == 2 and "-v 5: there are 2 samples only" in result.err
+    assert result.code == 2 and "-C without -v makes 5 folds: there are 2 samples only" in result.err
     assert "CV accuracy = 0%" in run("train", "-C", "-v", "2", "two").out
     assert run("train", "-C", "-v", "2", "zero").code == 0
     result = run("train", "-C", "-v", "2", "one", "m")
