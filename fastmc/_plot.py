@@ -212,7 +212,8 @@ def draw_confusion(axes, counts, names):
 def hatched(at):
     """A cell of the diagonal."""
     from matplotlib.patches import Rectangle
-    return Rectangle((at - 0.5, at - 0.5), 1, 1, facecolor="white", edgecolor="0.75", hatch="///", linewidth=0)
+    return Rectangle((at - 0.5, at - 0.5), 1, 1, facecolor="white", edgecolor="0.75", hatch="///",
+                     linewidth=0)
 
 
 def swap(value, n_samples):

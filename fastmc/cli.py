@@ -140,21 +140,22 @@ def warnings_as_lines():
 
 def train(args):
     options = train_options(args)
-    trains = args.model_file is not None or not args.find_C and args.folds is None
+    cross_validating = args.folds is not None and not args.find_C
+    trains = not cross_validating and (args.model_file is not None or not args.find_C)
     model_file = args.model_file or os.path.basename(args.training_file) + ".model"
     check_files([args.training_file, args.cost, args.validation],
                 [model_file, args.trace, args.plot] if trains else [])
     X, y, options["cost"], load_seconds = read_training(args)
-    if args.folds is not None and not args.find_C:
+    if cross_validating:
         return cross_validate(args, X, y, options)
     if trains and not is_native(model_file):
         check_text_labels(args.training_file, y, model_file)
     check_for_data(options, y)
     watch = None
     if args.validation is not None:
-        watch = Watch(*read_like(args.validation, X, verbosity(args)), np.unique(y), options["bias"],
-                      ranks_of(args), every=bool(args.trace or args.plot),
-                      silent=args.quiet or args.json)
+        held_out = read_like(args.validation, X, verbosity(args))
+        watch = Watch(*held_out, np.unique(y), options["bias"], ranks_of(args),
+                      every=bool(args.trace or args.plot), silent=args.quiet or args.json)
         options["callback"] = watch
     elif args.trace or args.plot:
         # Asking for the certificate makes the history have a row per pass.
@@ -259,11 +260,18 @@ def usage_errors(prefix="", lam="--lam"):
 def read_training(args):
     """X, y and the cost matrix of a command, and the seconds to load X and y."""
     cost = None if args.cost is None else read_cost(args.cost)
-    began = time.perf_counter()
-    X, y = fastmc.load_svmlight(args.training_file, verbose=verbosity(args))
-    seconds = time.perf_counter() - began
+    X, y, seconds = load_training(args)
     check_cost_size(args.cost, cost, y)
     return X, y, cost, seconds
+
+
+def load_training(args):
+    """X and y of the training file, and the seconds to load them."""
+    began = time.perf_counter()
+    X, y = fastmc.load_svmlight(args.training_file, verbose=verbosity(args))
+    if X.shape[1] == 0:
+        raise InputError(f"{args.training_file}: X is empty: no row has a feature")
+    return X, y, time.perf_counter() - began
 
 
 def check_for_data(options, y, prefix="", lam="--lam"):
@@ -424,8 +432,6 @@ def path_options(args):
 
 def read_like(path, X, verbose):
     """Rows and labels of a file, with the features of X."""
-    if X.shape[1] == 0:
-        return X[:0], np.zeros(0)  # a fault of the training data, which train() tells
     return fastmc.load_svmlight(path, n_features=X.shape[1], ignore_extra=True, verbose=verbose)
 
 
@@ -437,9 +443,7 @@ def boost(args):
     if not is_native(model_file):
         raise UsageError(f"{model_file}: a MultiBoost model needs a name that ends in .npz")
     check_files([args.training_file, args.validation], [model_file])
-    began = time.perf_counter()
-    X, y = fastmc.load_svmlight(args.training_file, verbose=verbosity(args))
-    load_seconds = time.perf_counter() - began
+    X, y, load_seconds = load_training(args)
     options = {}
     if args.validation is not None:
         options["validation"] = read_like(args.validation, X, verbosity(args))

@@ -665,9 +665,10 @@ def test_progress_of_what_takes_long(run, tmp_path, monkeypatch):
         else:
             monkeypatch.setitem(sys.modules, "tqdm", None)
         results = [run(*w) for w in words]
-        for result, units in zip(results, (["pass"], ["pass", "fold"], ["pass", "fold"], ["pass"], ["row"], ["round"])):
+        units = ("pass", "pass fold", "pass fold", "pass", "row", "round")
+        for result, steps in zip(results, map(str.split, units)):
             assert result.code == 0 and "reading t: " in result.err
-            assert [unit for unit in units if unit not in result.err.split("reading t: ")[-1]] == []
+            assert [step for step in steps if step not in result.err.split("reading t: ")[-1]] == []
         assert [r.out.splitlines()[-1] for r, w in zip(results, words) if w[1] != "-C"] == plain
         assert [run(w[0], "-q", *w[1:]).err for w in words] == [""] * 6
 
@@ -753,8 +754,10 @@ def test_find_C_and_train(run, tmp_path):
     facts = json.loads(run(*words, "--json").out)
     model = fastmc.load_model(tmp_path / "m.npz")
     assert model.C == facts["C"] == facts["best_C"] and facts["folds"] == 3
-    assert (model.weights == fastmc.train(X, y, C=model.C, callback=lambda s: s.certificate and False).weights).all()
-    assert f"Best C = {model.C:g}  CV" in result.out and result.out.splitlines()[-2:] == ["model = m.npz", "trace = c"]
+    expected = fastmc.train(X, y, C=model.C, callback=lambda state: state.certificate and False)
+    assert (model.weights == expected.weights).all()
+    assert f"Best C = {model.C:g}  CV" in result.out
+    assert result.out.splitlines()[-2:] == ["model = m.npz", "trace = c"]
     assert run("train", "-q", *words[1:]).out == ""
     # Without a model file what was found is all there is to tell.
     assert run("train", "-q", "-C", "-v", "3", "t").out.splitlines()[-1].startswith(f"Best C = {model.C:g} ")
@@ -764,7 +767,8 @@ def test_find_C_warns_at_the_end_of_the_grid(run, tmp_path):
     write_problem(tmp_path / "t", seed=4)
     result = run("train", "-C", "-c", "0.125", "t")
     assert result.code == 0 and "Best C = 0.125 " in result.out
-    assert result.err == "WARNING: the best C is the largest that was tried; larger ones may be better: -c 0.5\n"
+    assert result.err == ("WARNING: the best C is the largest that was tried; "
+                          "larger ones may be better: -c 0.5\n")
 
 
 def test_find_C_on_a_budget(run, tmp_path):
@@ -780,7 +784,8 @@ def test_find_C_on_a_budget(run, tmp_path):
 
 def test_find_C_of_hardly_any_data(run, tmp_path):
     rows = ["1 1:1"] * 9 + ["2 2:1"]
-    write(tmp_path, t="\n".join(rows) + "\n", two="1 1:1\n2 1:-1\n", one="1 1:1\n1 2:1\n", zero="1 1:0\n2 1:0\n")
+    write(tmp_path, t="\n".join(rows) + "\n", two="1 1:1\n2 1:-1\n", one="1 1:1\n1 2:1\n",
+          zero="1 1:0\n2 1:0\n")
     # Without the one sample of class 2 the others say class 1.
     assert "CV accuracy = 90%" in run("train", "-C", "t").out
     assert run("train", "-C", "t").err == ""
@@ -817,8 +822,8 @@ def test_validation(run, tmp_path):
     lines = result.out.splitlines()
     assert (result.code, result.err) == (0, "") and len(passes) > 2
     assert lines[:len(passes)] == [
-        f"pass {p}: validation accuracy = {100 * seen[p - 1][0]:g}%, top-2 accuracy = {100 * seen[p - 1][1]:g}%"
-        for p in passes]
+        f"pass {p}: validation accuracy = {100 * seen[p - 1][0]:g}%, "
+        f"top-2 accuracy = {100 * seen[p - 1][1]:g}%" for p in passes]
     correct = int((model.predict(held_X) == held_y).sum())
     among = round(81 * (1 - model.topk_error(held_X, held_y, 2)))
     assert lines[-3:] == [f"Validation Accuracy = {100 * correct / 81:g}% ({correct}/81)",
@@ -856,6 +861,16 @@ def test_bad_validation_files(run, tmp_path, text, message):
     result = run("train", "--validation", "v", "t", "v")
     assert result.code == 2 and "would be written over another file" in result.err
     assert names(tmp_path) == ["t", "v"]
+
+
+def test_training_data_without_features(run, tmp_path):
+    write(tmp_path, t="1\n2\n", v=TINY)
+    for words in (["train", "t"], ["train", "-C", "t"], ["train", "-v", "2", "t"], ["path", "t", "o"]):
+        one_line_error(run(*words), "t: X is empty")
+        if "-v" not in words:
+            more = ["m"] if words[0] == "train" else []
+            one_line_error(run(words[0], "--validation", "v", *words[1:], *more), "t: X is empty")
+    one_line_error(run("boost", "--early-stopping", "2", "--validation", "v", "t"), "t: X is empty")
 
 
 def test_validation_labels_that_training_lacks(run, tmp_path):
@@ -1163,7 +1178,8 @@ def test_heaviest_features(run, tmp_path, named_model):
     write(tmp_path, n="ham\negg and\u2028spam\r\n\u00e9\nmore than needed\n")
     plain = run("info", "m").out.splitlines()
     assert run("info", "--names", "n", "m").out.split("\n") == [
-        *plain, "class 2: \u00e9 3, ham 1, egg and\u2028spam 0.25", "class 5: egg and\u2028spam 2.5", ""]
+        *plain, "class 2: \u00e9 3, ham 1, egg and\u2028spam 0.25",
+        "class 5: egg and\u2028spam 2.5", ""]
     assert run("info", "--top", "1", "m").out.splitlines() == [*plain, "class 2: 3 3", "class 5: 2 2.5"]
     facts = json.loads(run("info", "--json", "--names", "n", "-n", "2", "m").out)
     assert facts["heaviest"] == [[["\u00e9", 3.0], ["ham", 1.0]], [["egg and\u2028spam", 2.5]]]
