@@ -35,7 +35,8 @@ DIRECTIVES = {
 
 sources = [] if os.environ.get("FASTMC_NO_EXTENSIONS") else sorted(glob("fastmc/_*.pyx"))
 extensions = [
-    Extension("fastmc." + os.path.basename(path)[:-4], [path], extra_compile_args=FLAGS)
+    Extension("fastmc." + os.path.basename(path)[:-4], [path], extra_compile_args=FLAGS,
+              include_dirs=["fastmc"], depends=glob("fastmc/_vector*.h"))
     for path in sources
 ]
 

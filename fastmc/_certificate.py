@@ -2,7 +2,7 @@
 
 This module shares no code with the solvers: whatever a solver claims, the certificate is what
 the user is told. With weights W (n_features, n_classes), scores s_i = W^T x_i, costs c_i and a
-feasible dual A (n_samples, n_classes) with rows alpha_i,
+feasible dual A (n_samples, n_classes), dense or sparse, with rows alpha_i,
 
     P(W) = lambda/2 ||W||^2 + 1/n sum_i omega_i Phi_m(s_i; y_i)
     D(A) = -lambda/2 ||W(A)||^2 - 1/n sum_i [<c_i, alpha_i> + gamma_i/2 ||alpha_i||^2]
@@ -13,6 +13,7 @@ and P(W) - P* <= P(W) - D(A) for any W and any feasible A (Tajima et al., sectio
 from collections import namedtuple
 
 import numpy as np
+import scipy.sparse as sp
 
 Certificate = namedtuple("Certificate", "primal dual gap relative_gap")
 Certificate.__doc__ = """Primal and dual objective and how far the primal can be from the optimum.
@@ -55,10 +56,11 @@ def dual_value(problem, dual, lam, smoothing=0.0):
     """D(A)."""
     linear = 0.0
     for rows in row_blocks(problem):
-        linear += float(np.vdot(problem.costs(rows), dual[rows]))
+        alpha = dense_rows(dual, rows)
+        linear += float(np.vdot(problem.costs(rows), alpha))
         if smoothing > 0.0:
             weight = problem.weight[rows]
-            squares = np.einsum("ij,ij->i", dual[rows], dual[rows])
+            squares = np.einsum("ij,ij->i", alpha, alpha)
             used = weight > 0.0
             linear += 0.5 * smoothing * float(np.sum(squares[used] / weight[used]))
     norm = squared_norm(problem.weights_of(dual, lam))
@@ -78,7 +80,7 @@ def losses_and_gaps(problem, spec, weights, dual, smoothing=0.0):
     losses, gaps = np.empty((2, problem.n_samples))
     for rows in row_blocks(problem):
         augmented = problem.augmented(weights, rows)
-        weight, alpha = problem.weight[rows], dual[rows]
+        weight, alpha = problem.weight[rows], dense_rows(dual, rows)
         losses[rows] = weight * loss_values(spec, augmented, problem.label[rows], smoothing)
         gaps[rows] = losses[rows] + np.einsum("ij,ij->i", augmented, alpha)
         if smoothing > 0.0:
@@ -130,7 +132,7 @@ def infeasibility(problem, spec, dual):
     worst = 0.0
     m = problem.n_classes
     for rows in row_blocks(problem):
-        alpha, label = dual[rows], problem.label[rows]
+        alpha, label = dense_rows(dual, rows), problem.label[rows]
         weight = problem.weight[rows][:, None]
         unit = np.where(weight > 0, weight, 1.0)
         others = np.arange(m) != label[:, None]
@@ -159,6 +161,11 @@ def _rank_violation(spec, sums, weight, unit):
     needed = np.max(sums / total, axis=1, keepdims=True)
     violation = np.max((needed - weight) / unit)
     return max(violation, np.max((needed * bound - tails) / unit))
+
+
+def dense_rows(dual, rows):
+    """Some rows of a dense or sparse dual as a dense array."""
+    return dual[rows].toarray() if sp.issparse(dual) else dual[rows]
 
 
 def squared_norm(weights):

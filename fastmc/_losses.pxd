@@ -18,6 +18,12 @@ cdef class Loss:
     cdef double* high
     cdef double* high_cap
     cdef double* high_rho
+    # The best classes besides those of a sample's list, and how many; see _sdca.pyx.
+    cdef double* rest_z
+    cdef Py_ssize_t* rest_order
+    cdef Py_ssize_t n_rest
+    # The solution, in the order of `order` and z.
+    cdef double* beta
     cdef list _keep_alive
 
     cdef double c_oracle(self, const double* scores, Py_ssize_t label, double* vertex) noexcept nogil
@@ -25,14 +31,16 @@ cdef class Loss:
                         double* dual) noexcept nogil
     cdef void c_block_max(self, const double* scores, Py_ssize_t label, double weight, double q,
                           double gamma, double* dual) noexcept nogil
-    cdef void project_margins(self, Py_ssize_t label, double weight, double own,
-                              double* dual) noexcept nogil
+    cdef double sorted_value(self, Py_ssize_t count, double own) noexcept nogil
+    cdef double least(self, double weight, double own) noexcept nogil
+    cdef double solve(self, Py_ssize_t count, double weight, double own) noexcept nogil
     cdef void rank(self, const double* values, Py_ssize_t skip, Py_ssize_t count) noexcept nogil
     cdef void insert(self, Py_ssize_t first, Py_ssize_t last, double value, Py_ssize_t j) noexcept nogil
     cdef void sift(self, Py_ssize_t root, Py_ssize_t count) noexcept nogil
     cdef void make_heap(self, Py_ssize_t count) noexcept nogil
     cdef void pop(self, Py_ssize_t count, Py_ssize_t to) noexcept nogil
     cdef void use_spare(self) noexcept nogil
+    cdef Py_ssize_t trim(self, Py_ssize_t count, double weight, double* floor) noexcept nogil
     cdef Py_ssize_t push(self, const double* z, Py_ssize_t j, double sum_rho, double t,
                          Py_ssize_t b) noexcept nogil
     cdef double margins(self, const double* target, Py_ssize_t label) noexcept nogil
@@ -41,12 +49,11 @@ cdef class Loss:
                    double* value, double* cap, double* mean_rho) noexcept nogil
     cdef double threshold(self, Py_ssize_t count, double own, Py_ssize_t* n_low,
                           Py_ssize_t* n_high) noexcept nogil
-    cdef void write(self, Py_ssize_t count, Py_ssize_t label, double u, Py_ssize_t n_low,
-                    Py_ssize_t n_high, double* dual) noexcept nogil
+    cdef void fill(self, Py_ssize_t count, double u, Py_ssize_t n_low, Py_ssize_t n_high) noexcept nogil
 
 
 cdef class UsunierLoss(Loss):
-    pass
+    cdef double solve_simplex(self, Py_ssize_t count, double cap, double own) noexcept nogil
 
 
 cdef class TopKLoss(Loss):

@@ -40,6 +40,8 @@ cdef class Loss:
         self.low_rho = doubles(n_classes, keep)
         self.high, self.high_cap = doubles(n_classes, keep), doubles(n_classes, keep)
         self.high_rho = doubles(n_classes, keep)
+        self.beta, self.rest_z = doubles(n_classes, keep), doubles(n_classes, keep)
+        self.rest_order = integers(n_classes, keep)
 
     def oracle(self, scores, label):
         cdef const double[::1] s = self._checked(scores)
@@ -78,9 +80,14 @@ cdef class Loss:
     cdef double c_oracle(self, const double* scores, Py_ssize_t label, double* vertex) noexcept nogil:
         return 0.0
 
-    cdef void project_margins(self, Py_ssize_t label, double weight, double own,
-                              double* dual) noexcept nogil:
-        pass
+    cdef double sorted_value(self, Py_ssize_t count, double own) noexcept nogil:
+        return 0.0
+
+    cdef double least(self, double weight, double own) noexcept nogil:
+        return -INFINITY
+
+    cdef double solve(self, Py_ssize_t count, double weight, double own) noexcept nogil:
+        return -INFINITY
 
     cdef void c_block_max(self, const double* scores, Py_ssize_t label, double weight, double q,
                           double gamma, double* dual) noexcept nogil:
@@ -98,12 +105,18 @@ cdef class Loss:
 
     cdef void c_project(self, const double* target, Py_ssize_t label, double weight,
                         double* dual) noexcept nogil:
-        cdef Py_ssize_t j
-        cdef double own = self.margins(target, label)
+        cdef Py_ssize_t j, count
+        cdef double own = self.margins(target, label), total = 0.0
         for j in range(self.n_classes):
             dual[j] = 0.0
         if own > 0.0:
-            self.project_margins(label, weight, own, dual)
+            count = self.gather(label, weight, self.least(weight, own))
+            self.solve(count, weight, own)
+            for j in range(count):
+                if self.beta[j] > 0.0:
+                    dual[self.order[j]] = -self.beta[j]
+                    total += self.beta[j]
+            dual[label] = total
 
     cdef void rank(self, const double* values, Py_ssize_t skip, Py_ssize_t count) noexcept nogil:
         """Fill self.order and self.z with the `count` best classes."""
@@ -194,14 +207,25 @@ cdef class Loss:
                 count += 1
         self.make_heap(count)
         for taken in range(count):
-            # Past the ranks a class that does not join the last block gets nothing, nor do those
-            # behind it.
             if taken >= self.n_ranks and self.z[0] <= self.block[blocks - 1]:
-                self.use_spare()
-                return taken
+                count = taken
+                break
             self.pop(count - taken, taken)
             blocks = self.push(self.spare_z, taken, weight * self.rho[taken], 1.0, blocks)
         self.use_spare()
+        return count
+
+    cdef Py_ssize_t trim(self, Py_ssize_t count, double weight, double* floor) noexcept nogil:
+        cdef Py_ssize_t taken, blocks = 0
+        for taken in range(count):
+            if self.z[taken] < floor[0]:
+                return taken
+            if taken >= self.n_ranks and self.z[taken] <= self.block[blocks - 1]:
+                count = taken
+                break
+            blocks = self.push(self.z, taken, weight * self.rho[taken], 1.0, blocks)
+        if count >= self.n_ranks:
+            floor[0] = max(floor[0], self.block[blocks - 1])
         return count
 
     cdef Py_ssize_t push(self, const double* z, Py_ssize_t j, double sum_rho, double t,
@@ -259,21 +283,15 @@ cdef class Loss:
         n_low_out[0], n_high_out[0] = n_low, n_high
         return u
 
-    cdef void write(self, Py_ssize_t count, Py_ssize_t label, double u, Py_ssize_t n_low,
-                    Py_ssize_t n_high, double* dual) noexcept nogil:
+    cdef void fill(self, Py_ssize_t count, double u, Py_ssize_t n_low, Py_ssize_t n_high) noexcept nogil:
         cdef Py_ssize_t j
-        cdef double beta, total = 0.0
         for j in range(count):
             if j < n_low:
-                beta = self.low_cap[j]
+                self.beta[j] = self.low_cap[j]
             elif j < n_high:
-                beta = min(max(self.z[j] - u, self.high_cap[j]), self.low_cap[j])
+                self.beta[j] = min(max(self.z[j] - u, self.high_cap[j]), self.low_cap[j])
             else:
-                beta = self.high_cap[j]
-            if beta > 0.0:
-                dual[self.order[j]] = -beta
-                total += beta
-        dual[label] = total
+                self.beta[j] = self.high_cap[j]
 
 
 cdef class UsunierLoss(Loss):
@@ -298,16 +316,47 @@ cdef class UsunierLoss(Loss):
             vertex[label] = total
         return value
 
-    cdef void project_margins(self, Py_ssize_t label, double weight, double own,
-                              double* dual) noexcept nogil:
-        cdef double least = max(-own, min(-0.5 * own, weight * self.rho[0] - own)), u
-        cdef Py_ssize_t count = self.gather(label, weight, least), n_low, n_high, j
+    cdef double sorted_value(self, Py_ssize_t count, double own) noexcept nogil:
+        cdef Py_ssize_t r
+        cdef double value = 0.0
+        for r in range(min(count, self.n_ranks)):
+            if self.z[r] <= own:
+                break
+            value += self.rho[r] * (self.z[r] - own)
+        return value
+
+    cdef double least(self, double weight, double own) noexcept nogil:
+        return max(-own, min(-0.5 * own, weight * self.rho[0] - own))
+
+    cdef double solve(self, Py_ssize_t count, double weight, double own) noexcept nogil:
+        cdef Py_ssize_t n_low, n_high, j
+        cdef double u
+        if self.n_ranks == 1:
+            return self.solve_simplex(count, weight * self.rho[0], own)
         self.pool(count, 0, weight, 1.0, self.low, self.low_cap, self.low_rho)
         for j in range(count):
             self.high[j] = self.z[j]
             self.high_cap[j] = 0.0
         u = self.threshold(count, own, &n_low, &n_high)
-        self.write(count, label, u, n_low, n_high, dual)
+        self.fill(count, u, n_low, n_high)
+        return u
+
+    cdef double solve_simplex(self, Py_ssize_t count, double cap, double own) noexcept nogil:
+        cdef Py_ssize_t held = 1, j
+        cdef double total = self.z[0], u = 0.5 * (self.z[0] - own)
+        while held < count and self.z[held] > u:
+            total += self.z[held]
+            held += 1
+            u = (total - own) / (held + 1)
+        if u + own > cap:
+            held, total, u = 1, self.z[0], self.z[0] - cap
+            while held < count and self.z[held] > u:
+                total += self.z[held]
+                held += 1
+                u = (total - cap) / held
+        for j in range(count):
+            self.beta[j] = max(self.z[j] - u, 0.0) if j < held else 0.0
+        return u
 
 
 cdef class TopKLoss(Loss):
@@ -336,14 +385,29 @@ cdef class TopKLoss(Loss):
             vertex[label] = total
         return value
 
-    cdef void project_margins(self, Py_ssize_t label, double weight, double own,
-                              double* dual) noexcept nogil:
-        cdef Py_ssize_t count = self.gather(label, weight, -INFINITY), n_low, n_high, tries
+    cdef double sorted_value(self, Py_ssize_t count, double own) noexcept nogil:
+        cdef Py_ssize_t r = 0, j
+        cdef bint placed = not self.own_class
+        cdef double value = 0.0
+        for j in range(count):
+            if not placed and self.z[j] < own:
+                placed = True
+                r += 1
+            if r >= self.n_ranks:
+                break
+            value += self.rho[r] * (self.z[j] - own)
+            r += 1
+        return max(value, 0.0)
+
+    cdef double solve(self, Py_ssize_t count, double weight, double own) noexcept nogil:
+        cdef Py_ssize_t n_low, n_high, tries, j
         cdef double t = 1.0, t_low = 0.0, t_high = 1.0, u, slope, step, moved
         cdef double f = self.excess(count, own, weight, 1.0, &u, &slope, &n_low, &n_high)
         if f < 0.0:
             if self.value_at_zero(count, own, weight) <= 0.0:
-                return
+                for j in range(count):
+                    self.beta[j] = 0.0
+                return -INFINITY
             for tries in range(200):
                 step = t - f / slope if slope < 0.0 else -1.0
                 if fabs(step - t) <= 1e-15 * t:
@@ -359,7 +423,8 @@ cdef class TopKLoss(Loss):
                     t_low = t
                 else:
                     t_high = t
-        self.write(count, label, u, n_low, n_high, dual)
+        self.fill(count, u, n_low, n_high)
+        return -INFINITY
 
     cdef double value_at_zero(self, Py_ssize_t count, double own, double weight) noexcept nogil:
         cdef Py_ssize_t j, r = 0

@@ -5,9 +5,10 @@ import sys
 
 import numpy as np
 
-from fastmc._solvers import SOLVERS, BlockSolver
+from fastmc._solvers import SOLVERS, BatchSolver, ExactSolver
 
 SAMPLINGS = ("permutation", "uniform", "cyclic", "gap")
+PRECISIONS = ("auto", "single", "double")
 FRANK_WOLFE = ("bcfw", "pairwise", "away")
 # Where C can be without overflow in q = C ||x||^2 and its squares.
 C_RANGE = (1e-50, 1e50)
@@ -62,7 +63,7 @@ def lam_of(C, lam, n_samples):
 
 
 def check_solver(solver, sampling="permutation", averaging=False, gap_refresh=10, cache_size=0,
-                 cache_f=0.25, cache_nu=0.01):
+                 cache_f=0.25, cache_nu=0.01, precision="auto"):
     """The solver's name and the options that its constructor takes."""
     check_choice("solver", solver, ["auto", *SOLVERS])
     check_choice("sampling", sampling, SAMPLINGS)
@@ -70,15 +71,20 @@ def check_solver(solver, sampling="permutation", averaging=False, gap_refresh=10
     check_count("cache_size", cache_size, 0)
     check_range("cache_f", cache_f, 0.0, bound="at least")
     check_range("cache_nu", cache_nu, 0.0, bound="at least")
+    check_choice("precision", precision, PRECISIONS)
     solver = "sdca" if solver == "auto" else solver
-    if sampling != "permutation" and SOLVERS[solver] is not BlockSolver:
+    if sampling != "permutation" and SOLVERS[solver] is BatchSolver:
         raise ValueError(f"sampling={sampling!r} is for block solvers, not solver={solver!r}")
     for argument, value in (("averaging", averaging), ("cache_size", cache_size)):
         if value and solver not in FRANK_WOLFE:
             raise ValueError(f"{argument}={value!r} is for {', '.join(FRANK_WOLFE)}, "
                              f"not solver={solver!r}")
-    if SOLVERS[solver] is not BlockSolver:
+    if precision == "single" and solver != "sdca":
+        raise ValueError(f"precision='single' is for sdca, not solver={solver!r}")
+    if SOLVERS[solver] is BatchSolver:
         return solver, {}
+    if SOLVERS[solver] is ExactSolver:
+        return solver, {"sampling": sampling, "gap_refresh": gap_refresh, "precision": precision}
     return solver, {"sampling": sampling, "averaging": bool(averaging), "gap_refresh": gap_refresh,
                     "cache_size": min(cache_size, sys.maxsize), "cache_f": cache_f, "cache_nu": cache_nu}
 
@@ -90,12 +96,9 @@ def check_budgets(tol, max_passes, max_time):
         check_range("max_time", max_time, 0.0)
 
 
-def check_engine(n_threads, precision, engine):
+def check_engine(n_threads, engine):
     if n_threads != 1:
         raise ValueError(f"n_threads={n_threads!r}: threads are not available yet")
-    if precision == "single":
-        raise ValueError("precision='single' is not available yet")
-    check_choice("precision", precision, ["auto", "double"])
     check_choice("engine", engine, ["cython", "reference"])
 
 

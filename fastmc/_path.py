@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from fastmc._certificate import combine, loss_values, losses_and_gaps, row_blocks, squared_norm
+from fastmc._certificate import combine, loss_values, row_blocks, squared_norm
 from fastmc._files import replacing
 from fastmc._model import Model
 from fastmc._options import (check_budgets, check_engine, check_range, check_smoothing, check_solver,
@@ -96,7 +96,7 @@ class RegularizationPath:
             dual, weights = self._start.dual, self._start.direction / lam
         else:
             dual = point.dual * (lam / point.lam)
-            weights = problem.weights_of(point.dual.toarray(), point.lam)
+            weights = problem.weights_of(point.dual, point.lam)
         return Model(weights, problem.classes, spec=self._spec, bias=problem.bias,
                      C=1.0 / (lam * problem.n_samples), lam=float(lam), smoothing=self._smoothing,
                      n_samples=problem.n_samples, solver="path", status="converged",
@@ -217,17 +217,11 @@ class _Point:
     """
 
     def __init__(self, solver):
-        problem = solver.problem
         self.lam = solver.lam
-        self.regularizer = 0.5 * solver.lam * squared_norm(solver.weights)
-        losses, gaps = losses_and_gaps(problem, solver.spec, solver.weights, solver.dual,
-                                       solver.smoothing)
+        norm, losses, gaps, squares = solver.terms()
+        self.regularizer = 0.5 * solver.lam * norm
         self.risk, self.gap = float(losses.mean()), float(gaps.mean())
-        self.curvature = 0.0
-        if solver.smoothing > 0:
-            weight = np.where(problem.weight > 0, problem.weight, np.inf)
-            squares = np.einsum("ij,ij->i", solver.dual, solver.dual) / weight
-            self.curvature = 0.5 * solver.smoothing * float(squares.mean())
+        self.curvature = 0.5 * solver.smoothing * float(squares.mean())
         self.dual = self.n_passes = self.seconds = self.errors = None
 
     def certificate_at(self, lam):
@@ -309,7 +303,7 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     solver, options = check_solver(solver, sampling, False, gap_refresh, cache_size, cache_f,
                                    cache_nu)
     check_budgets(0.0, max_passes, max_time)
-    check_engine(1, "auto", engine)
+    check_engine(1, engine)
     rng = make_generator(random_state)
     problem = Problem(X, y, cost, bias, class_weight, sample_weight)
     spec = make_spec(name, problem.n_classes, k, rho, own_class)
@@ -409,7 +403,7 @@ class _Follower:
         return True
 
     def finish(self, point):
-        point.dual = sp.csr_array(self.solver.dual)
+        point.dual = self.solver.dual_matrix()
         point.n_passes, point.seconds = self.passes, time.perf_counter() - self.began
         if self.validation is not None:
             problem = self.solver.problem

@@ -54,8 +54,8 @@ class Problem:
         """Rows of W: the features, and one more for the bias."""
         return self.n_features + (self.bias != 0.0)
 
-    def samples(self, engine="cython"):
-        """The compiled (or mirror) view of the rows that the passes work on."""
+    def samples(self, engine="cython", stride=None):
+        """The compiled (or mirror) view of the rows that the passes work on; W has `stride` columns."""
         module = _samples if engine == "cython" else reference.samples
         if sp.issparse(self.X):
             # The row starts are few: one width for them, whatever the caller's is.
@@ -63,7 +63,7 @@ class Problem:
         else:
             parts = self.X, None, None
         return module.Samples(*parts, self.n_classes, self.label, self.weight, self.sqnorm,
-                              self.n_features, self.cost, self.bias)
+                              self.n_features, self.cost, self.bias, stride)
 
     def scores(self, weights, rows=slice(None)):
         """Scores of a slice of rows, shape (rows, n_classes), float64."""
@@ -92,9 +92,10 @@ class Problem:
         return scores
 
     def weights_of(self, dual, lam):
-        """W(A) = 1/(lambda n) sum_i x_i alpha_i^T, shape (n_weights, n_classes)."""
+        """W(A) = 1/(lambda n) sum_i x_i alpha_i^T, shape (n_weights, n_classes), for dense or sparse A."""
         weights = np.empty((self.n_weights, self.n_classes))
-        weights[: self.n_features] = self.X.T @ dual
+        product = self.X.T @ dual
+        weights[: self.n_features] = product.toarray() if sp.issparse(product) else product
         if self.bias:
             weights[self.n_features] = self.bias * dual.sum(axis=0)
         weights /= lam * self.n_samples

@@ -1,5 +1,12 @@
+from fastmc._vector cimport vector_table
+
+ctypedef fused real:
+    float
+    double
+
+
 cdef class Samples:
-    cdef readonly Py_ssize_t n_samples, n_features, n_classes
+    cdef readonly Py_ssize_t n_samples, n_features, n_classes, stride
     cdef readonly double bias
     cdef const long long* label
     cdef const double* weight
@@ -11,6 +18,7 @@ cdef class Samples:
     cdef Py_ssize_t width
     cdef const double* cost
     cdef bint cost_per_sample
+    cdef const vector_table* vector
     # The loaded row; one Samples serves one thread at a time.
     cdef Py_ssize_t nnz
     cdef double* x
@@ -19,9 +27,12 @@ cdef class Samples:
     cdef list _keep_alive
 
     cdef void load(self, Py_ssize_t i) noexcept nogil
-    cdef void scores(self, const double* weights, double* out) noexcept nogil
+    cdef void scores(self, const real* weights, real* out) noexcept nogil
     cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,
                            double* out) noexcept nogil
     cdef double class_cost(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
-    cdef void add_cost(self, Py_ssize_t i, double* scores) noexcept nogil
+    cdef void add_cost(self, Py_ssize_t i, real* scores) noexcept nogil
+    cdef double margin(self, double* scores, Py_ssize_t y) noexcept nogil
     cdef void update(self, const double* coef, double* weights) noexcept nogil
+    cdef void update_classes(self, const real* coef, const Py_ssize_t* classes, Py_ssize_t count,
+                             real* weights) noexcept nogil

@@ -3,9 +3,12 @@
 The weights W are (n_features, n_classes) in C order, so that one non-zero of a row
 touches one contiguous row of W. `load` fetches a row of X, whatever its layout, as
 doubles with their offsets into W; `scores` (a row times W) and `update` (a rank-one
-change of W) work on the loaded row and know nothing of layouts.
+change of W) work on the loaded row and know nothing of layouts. W may be float32 or float64.
 """
 import numpy as np
+from libc.math cimport INFINITY
+
+from fastmc._vector cimport table
 
 ctypedef fused value_t:
     float
@@ -33,32 +36,18 @@ cdef inline void copy_row(const value_t* values, const index_t* indices, Py_ssiz
         offset[t] = indices[t] * stride
 
 
-# Four non-zeros at a time: the sum of a class stays in a register for four additions,
-# in the order of the plain loop, so the bits are those of one by one.
-cdef inline void add4(const double* x, const double* w0, const double* w1, const double* w2,
-                      const double* w3, Py_ssize_t m, double* out) noexcept nogil:
-    cdef double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3]
-    cdef Py_ssize_t j
-    for j in range(m):
-        out[j] = (((out[j] + x0 * w0[j]) + x1 * w1[j]) + x2 * w2[j]) + x3 * w3[j]
-
-
-cdef inline void add1(double x, const double* w, Py_ssize_t m, double* out) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(m):
-        out[j] += x * w[j]
-
-
 cdef class Samples:
     """See fastmc.reference.samples.Samples."""
 
     def __init__(self, values, indices, indptr, n_classes, label, weight, sqnorm, width,
-                 cost=None, bias=0.0):
+                 cost=None, bias=0.0, stride=None):
         cdef const long long[::1] label_view = label
         cdef const double[::1] weight_view = weight
         cdef const double[::1] sqnorm_view = sqnorm
         self.n_samples = label_view.shape[0]
         self.n_classes = n_classes
+        self.stride = n_classes if stride is None else stride
+        self.vector = table()
         self.width = width
         self.bias = bias
         self.n_features = width + (bias != 0.0)
@@ -90,7 +79,7 @@ cdef class Samples:
         self._make_scratch(self.width)
         # The offsets of a dense row never change: `load` copies its values alone.
         for t in range(self.width):
-            self.offset[t] = t * self.n_classes
+            self.offset[t] = t * self.stride
 
     def _set_csr(self, values, indices, indptr):
         cdef const float[::1] single
@@ -143,7 +132,7 @@ cdef class Samples:
         self.cost = &cost_view[0, 0]
 
     cdef void load(self, Py_ssize_t i) noexcept nogil:
-        cdef Py_ssize_t d = self.width, m = self.n_classes, start = 0
+        cdef Py_ssize_t d = self.width, m = self.stride, start = 0
         if self.indptr == NULL:
             self.nnz = d
         else:
@@ -170,19 +159,11 @@ cdef class Samples:
             self.offset[self.nnz] = d * m
             self.nnz = self.nnz + 1
 
-    cdef void scores(self, const double* weights, double* out) noexcept nogil:
-        cdef Py_ssize_t m = self.n_classes, t, j
-        cdef const Py_ssize_t* f = self.offset
-        for j in range(m):
-            out[j] = 0.0
-        t = 0
-        while t + 4 <= self.nnz:
-            add4(self.x + t, weights + f[t], weights + f[t + 1], weights + f[t + 2],
-                 weights + f[t + 3], m, out)
-            t += 4
-        while t < self.nnz:
-            add1(self.x[t], weights + f[t], m, out)
-            t += 1
+    cdef void scores(self, const real* weights, real* out) noexcept nogil:
+        if real is float:
+            self.vector.scores_f(self.x, self.offset, self.nnz, weights, self.stride, out)
+        else:
+            self.vector.scores_d(self.x, self.offset, self.nnz, weights, self.stride, out)
 
     cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,
                            double* out) noexcept nogil:
@@ -202,33 +183,48 @@ cdef class Samples:
             return 1.0
         return self.cost[(i if self.cost_per_sample else self.label[i]) * self.n_classes + j]
 
-    cdef void add_cost(self, Py_ssize_t i, double* scores) noexcept nogil:
+    cdef void add_cost(self, Py_ssize_t i, real* scores) noexcept nogil:
         cdef Py_ssize_t m = self.n_classes, y = self.label[i], j
-        cdef double own = scores[y]
+        cdef real own = scores[y]
         cdef const double* cost
         if self.cost == NULL:
             for j in range(m):
-                scores[j] += 1.0
+                scores[j] += 1
         else:
             cost = self.cost + (i if self.cost_per_sample else y) * m
             for j in range(m):
-                scores[j] += cost[j]
+                scores[j] += <real> cost[j]
         scores[y] = own
 
+    cdef double margin(self, double* scores, Py_ssize_t y) noexcept nogil:
+        cdef double own = scores[y], top
+        scores[y] = -INFINITY
+        top = self.vector.largest_d(scores, self.n_classes)
+        scores[y] = own
+        return top - own
+
     cdef void update(self, const double* coef, double* weights) noexcept nogil:
-        cdef Py_ssize_t m = self.n_classes, count = 0, t, j, k
-        cdef Py_ssize_t* changed = self.changed
-        cdef double* row
-        for j in range(m):
+        cdef Py_ssize_t count = 0, j
+        for j in range(self.n_classes):
             if coef[j] != 0.0:
-                changed[count] = j
+                self.changed[count] = j
                 count += 1
-        # Few classes change: touch those alone. Adding zeros to the others gives the same W.
-        if 4 * count < m:
-            for t in range(self.nnz):
-                row = weights + self.offset[t]
-                for k in range(count):
-                    row[changed[k]] += self.x[t] * coef[changed[k]]
-        else:
-            for t in range(self.nnz):
-                add1(self.x[t], coef, m, weights + self.offset[t])
+        self.update_classes(coef, self.changed, count, weights)
+
+    cdef void update_classes(self, const real* coef, const Py_ssize_t* classes, Py_ssize_t count,
+                             real* weights) noexcept nogil:
+        cdef Py_ssize_t t, k
+        cdef real* row
+        cdef real value
+        # Adding zeros to the classes that stay as they are gives the same W.
+        if 8 * (count + 1) > self.stride:
+            if real is float:
+                self.vector.update_f(self.x, self.offset, self.nnz, coef, self.stride, weights)
+            else:
+                self.vector.update_d(self.x, self.offset, self.nnz, coef, self.stride, weights)
+            return
+        for t in range(self.nnz):
+            row = weights + self.offset[t]
+            value = <real> self.x[t]
+            for k in range(count):
+                row[classes[k]] += value * coef[classes[k]]

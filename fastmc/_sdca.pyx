@@ -1,42 +1,256 @@
 """Exact block maximisation, one pass over a slice of the order. See fastmc.reference.sdca."""
 import numpy as np
+from libc.math cimport INFINITY, fabs
 
+from fastmc._dual_rows cimport DualRows
 from fastmc._losses cimport Loss
 from fastmc._order cimport Order
-from fastmc._samples cimport Samples
+from fastmc._samples cimport Samples, real
+
+cdef struct Block:
+    Py_ssize_t y
+    double weight, q, gamma
+    # What a score lacks to be score plus cost.
+    double base
+    double own
 
 
-def sdca_pass(Samples samples, Loss loss, double[:, ::1] weights, double[:, ::1] dual,
-              double[::1] gaps, Order order, Py_ssize_t start, Py_ssize_t stop, double lam_n,
-              double smoothing):
-    cdef Py_ssize_t m = samples.n_classes, position, i, j
-    cdef double gamma, gap
-    cdef double[::1] scratch = np.zeros(2 * m)
-    cdef double* scores = &scratch[0]
-    cdef double* coef = &scratch[m]
-    cdef double* alpha
-    cdef bint changed
+cdef inline real largest(Samples samples, const real* scores) noexcept nogil:
+    if real is float:
+        return samples.vector.largest_f(scores, samples.n_classes)
+    else:
+        return samples.vector.largest_d(scores, samples.n_classes)
+
+
+cdef inline Py_ssize_t next_above(Samples samples, const real* scores, Py_ssize_t start,
+                                  real floor) noexcept nogil:
+    if real is float:
+        return samples.vector.next_above_f(scores, start, samples.n_classes, floor)
+    else:
+        return samples.vector.next_above_d(scores, start, samples.n_classes, floor)
+
+
+cdef void take_out(DualRows rows, Block* b, real* scores, double* support) noexcept nogil:
+    """Scores plus costs of the open row's classes and of the own class; -inf in their places."""
+    cdef Py_ssize_t k
+    b.own = scores[b.y]
+    scores[b.y] = <real> -INFINITY
+    for k in range(rows.count):
+        support[k] = <double> scores[rows.classes[k]] + b.base
+        scores[rows.classes[k]] = <real> -INFINITY
+
+
+cdef void rank_rest(Samples samples, Loss loss, const real* scores) noexcept nogil:
+    """The best of the other classes into loss.rest_z and loss.rest_order, best first."""
+    cdef Py_ssize_t j, at
+    cdef real floor = <real> -INFINITY
+    if loss.n_ranks == 1:
+        # Which class it is shows when the candidates are collected.
+        loss.rest_z[0] = largest(samples, scores)
+        loss.n_rest = 1
+        return
+    loss.n_rest = 0
+    j = next_above(samples, scores, 0, floor)
+    while j < samples.n_classes:
+        at = loss.n_rest if loss.n_rest < loss.n_ranks else loss.n_ranks - 1
+        loss.n_rest = at + 1
+        while at > 0 and loss.rest_z[at - 1] < scores[j]:
+            loss.rest_z[at], loss.rest_order[at] = loss.rest_z[at - 1], loss.rest_order[at - 1]
+            at -= 1
+        loss.rest_z[at], loss.rest_order[at] = scores[j], j
+        if loss.n_rest == loss.n_ranks:
+            floor = <real> loss.rest_z[loss.n_ranks - 1]
+        j = next_above(samples, scores, j + 1, floor)
+
+
+cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support, double* phi) noexcept nogil:
+    """omega Phi(st) + <c + st, alpha> at st = s + gamma alpha, from the ranked rest and the support."""
+    cdef Py_ssize_t k, count = loss.n_rest
+    cdef double total = 0.0, inner = 0.0, own, value
+    for k in range(rows.count):
+        total += rows.beta[k]
+    own = b.own + b.gamma * total
+    for k in range(count):
+        loss.z[k], loss.order[k] = loss.rest_z[k] + b.base, loss.rest_order[k]
+    for k in range(rows.count):
+        value = support[k] - b.gamma * rows.beta[k]
+        inner += rows.beta[k] * (value - own)
+        if count < loss.n_ranks:
+            count += 1
+        elif value <= loss.z[count - 1]:
+            continue
+        loss.insert(0, count - 1, value, rows.classes[k])
+    phi[0] = loss.sorted_value(count, own)
+    return b.weight * phi[0] - inner
+
+
+cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, const real* scores, Py_ssize_t count, double top,
+                        double total, double floor) noexcept nogil:
+    """Add the other classes with z above the floor to the sorted ones; returns how many there are."""
+    cdef double limit = top + floor * total - b.base, z
+    cdef Py_ssize_t last = loss.n_rest - 1, j
+    # Rounded down: what is not above the floor is left out below.
+    cdef real least = <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
+    j = next_above(samples, scores, 0, least)
+    while j < samples.n_classes:
+        if loss.n_ranks == 1 or scores[j] < loss.rest_z[last] or (
+                scores[j] == loss.rest_z[last] and j > loss.rest_order[last]):
+            z = ((scores[j] + b.base) - top) / total
+            if z > floor:
+                loss.insert(0, count, z, j)
+                count += 1
+        j = next_above(samples, scores, j + 1, least)
+    return count
+
+
+cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, const real* scores,
+                         double* support) noexcept nogil:
+    """The new beta into loss.order and loss.beta; returns how many classes are there."""
+    cdef Py_ssize_t k, count = 0, known
+    cdef double total = b.q + b.gamma, ahead = 0.0, top = loss.rest_z[0] + b.base, own, floor
+    if loss.n_rest == 0:
+        top = -INFINITY
+    for k in range(rows.count):
+        ahead += rows.ahead[k]
+        support[k] += b.q * rows.ahead[k]
+        top = max(top, support[k])
+    own = (top - (b.own - b.q * ahead)) / total
+    if not own > 0.0:
+        return 0
+    if loss.n_ranks > 1:
+        for k in range(loss.n_rest):
+            loss.z[k], loss.order[k] = ((loss.rest_z[k] + b.base) - top) / total, loss.rest_order[k]
+        count = loss.n_rest
+    for k in range(rows.count):
+        loss.insert(0, count, (support[k] - top) / total, rows.classes[k])
+        count += 1
+    floor = loss.least(b.weight, own)
+    count = loss.trim(count, b.weight, &floor)
+    if count > 0:
+        floor = max(floor, loss.solve(count, b.weight, own))
+    known = count
+    count = collect(samples, loss, b, scores, count, top, total, floor)
+    if count > known:
+        count = loss.trim(count, b.weight, &floor)
+        loss.solve(count, b.weight, own)
+    return count
+
+
+cdef Py_ssize_t corner(Samples samples, Loss loss, Block* b, Py_ssize_t i, double* dense) noexcept nogil:
+    """The maximiser for a row of zeros without smoothing: a corner for the costs alone."""
+    cdef Py_ssize_t j, count = 0, m = samples.n_classes
+    for j in range(m):
+        dense[j] = 0.0
+    samples.add_cost(i, dense)
+    loss.c_oracle(dense, b.y, dense + m)
+    for j in range(m):
+        if dense[m + j] < 0.0:
+            loss.order[count], loss.beta[count] = j, b.weight * -dense[m + j]
+            count += 1
+    return count
+
+
+cdef Py_ssize_t write(Samples samples, Loss loss, DualRows rows, Block* b, Py_ssize_t i, Py_ssize_t count,
+                      double* change, Py_ssize_t* classes, double* gain) except -1 nogil:
+    """Replace the list by the positive beta; returns how many classes may change, `change` tells by what."""
+    cdef Py_ssize_t k, j, kept = 0, n_changed = 0
+    cdef double own = 0.0, ahead = 0.0, squares = 0.0
+    gain[0] = 0.0
+    for k in range(rows.count):
+        ahead += rows.ahead[k]
+        change[rows.classes[k]] = rows.ahead[k]
+        classes[n_changed] = rows.classes[k]
+        n_changed += 1
+    for k in range(count):
+        if loss.beta[k] > 0.0:
+            j = loss.order[k]
+            if change[j] == 0.0:
+                # Perhaps a second time, if its old change is zero: it is cleared only once.
+                classes[n_changed] = j
+                n_changed += 1
+            change[j] -= loss.beta[k]
+            own += loss.beta[k]
+            squares += loss.beta[k] * loss.beta[k]
+            gain[0] += loss.beta[k] * samples.class_cost(i, j)
+            loss.order[kept], loss.beta[kept] = j, loss.beta[k]
+            kept += 1
+    rows.replace(i, loss.order, loss.beta, kept)
+    gain[0] -= 0.5 * b.gamma * (squares + own * own)
+    change[b.y] = own - ahead
+    classes[n_changed] = b.y
+    return n_changed + 1
+
+
+cdef Py_ssize_t coefficients(double* change, Py_ssize_t* classes, Py_ssize_t count, double lam_n,
+                             real* coef) noexcept nogil:
+    """coef = change / (lambda n) in the precision of W; keeps the classes that change, once each."""
+    cdef Py_ssize_t k, kept = 0
+    for k in range(count):
+        if change[classes[k]] != 0.0:
+            coef[classes[k]] = <real> (change[classes[k]] / lam_n)
+            change[classes[k]] = 0.0
+            classes[kept] = classes[k]
+            kept += 1
+    return kept
+
+
+def sdca_pass(Samples samples, Loss loss, real[:, ::1] weights, DualRows rows, double[::1] gaps,
+              double[::1] gains, Order order, Py_ssize_t start, Py_ssize_t stop, double lam_n,
+              double smoothing, double momentum):
+    cdef Py_ssize_t m = samples.n_classes, position, i, count, k
+    cdef double phi
+    cdef Block b
+    cdef double[::1] scratch = np.zeros(4 * m)
+    cdef double* support = &scratch[0]
+    cdef double* change = &scratch[m]
+    cdef Py_ssize_t[::1] classes = np.zeros(2 * m + 1, dtype=np.intp)
+    cdef real[:, ::1] two = np.zeros((2, weights.shape[1]), dtype=np.asarray(weights).dtype)
+    cdef real* scores = &two[0, 0]
+    cdef real* coef = &two[1, 0]
+    b.base = 1.0 if samples.cost == NULL else 0.0
     with nogil:
         for position in range(start, stop):
             i = order.next(position)
-            gamma = smoothing / samples.weight[i]
-            alpha = &dual[i, 0]
+            b.y, b.weight = samples.label[i], samples.weight[i]
+            b.gamma, b.q = smoothing / b.weight, samples.sqnorm[i] / lam_n
             samples.load(i)
             samples.scores(&weights[0, 0], scores)
-            samples.add_cost(i, scores)
-            for j in range(m):
-                coef[j] = scores[j] + gamma * alpha[j]
-            gap = samples.weight[i] * loss.c_oracle(coef, samples.label[i], NULL)
-            for j in range(m):
-                gap += coef[j] * alpha[j]
-                coef[j] = alpha[j]
-            gaps[i] = gap
-            order.saw(i, gap)
-            loss.c_block_max(scores, samples.label[i], samples.weight[i],
-                             samples.sqnorm[i] / lam_n, gamma, alpha)
-            changed = False
-            for j in range(m):
-                coef[j] = (alpha[j] - coef[j]) / lam_n
-                changed = changed or coef[j] != 0.0
-            if changed:
-                samples.update(coef, &weights[0, 0])
+            if samples.cost != NULL:
+                samples.add_cost(i, scores)
+            rows.open(i, momentum)
+            take_out(rows, &b, scores, support)
+            rank_rest(samples, loss, scores)
+            gaps[i] = block_gap(loss, rows, &b, support, &phi)
+            order.saw(i, gaps[i])
+            if rows.count == 0 and phi <= 0.0:
+                count = 0
+            elif b.q + b.gamma == 0.0:
+                count = corner(samples, loss, &b, i, &scratch[2 * m])
+            else:
+                count = maximise(samples, loss, rows, &b, scores, support)
+            count = write(samples, loss, rows, &b, i, count, change, &classes[0], &gains[i])
+            count = coefficients(change, &classes[0], count, lam_n, coef)
+            if count > 0:
+                samples.update_classes(coef, &classes[0], count, &weights[0, 0])
+                for k in range(count):
+                    coef[classes[k]] = 0
+
+
+def extrapolate(Samples samples, real[:, ::1] weights, real[:, ::1] last, double momentum):
+    cdef Py_ssize_t size = weights.shape[0] * weights.shape[1]
+    with nogil:
+        if real is float:
+            samples.vector.extrapolate_f(&weights[0, 0], &last[0, 0], size, <float> momentum)
+        else:
+            samples.vector.extrapolate_d(&weights[0, 0], &last[0, 0], size, momentum)
+
+
+def squared_norm(Samples samples, real[:, ::1] weights):
+    cdef Py_ssize_t size = weights.shape[0] * weights.shape[1]
+    cdef double norm
+    with nogil:
+        if real is float:
+            norm = samples.vector.squared_norm_f(&weights[0, 0], size)
+        else:
+            norm = samples.vector.squared_norm_d(&weights[0, 0], size)
+    return norm

@@ -6,36 +6,46 @@ after every slice. `gaps` holds the block gap that the last visit of each sample
 estimates the duality gap.
 """
 import math
+from collections import namedtuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from fastmc import _active_set, _bcfw, _fw, _order, _sdca, reference
-from fastmc._certificate import block_gaps, loss_values, row_blocks, squared_norm
+from fastmc import (_active_set, _bcfw, _dual_rows, _fw, _objective, _order, _sdca, reference)
+from fastmc._certificate import (dual_value, loss_values, losses_and_gaps, primal_value,
+                                 row_blocks, squared_norm)
 
 # Multiplications a slice may take: well under a second, far above the cost of a call.
 SLICE_WORK = 30_000_000
+
+Candidate = namedtuple("Candidate", "primal dual keep_weights keep_dual")
+Candidate.__doc__ = """The two halves of a certificate, which need not belong together.
+
+primal, dual : float
+keep_weights, keep_dual : function
+    Called when the value is the best so far: stores what it takes and returns a function that gives
+    W, dense, or A, sparse, later on.
+"""
 
 
 def modules(engine):
     """Modules of the kernel or of the mirror, by the names they share."""
     if engine == "cython":
-        return {"active_set": _active_set, "bcfw": _bcfw, "fw": _fw, "order": _order, "sdca": _sdca}
+        return {"active_set": _active_set, "bcfw": _bcfw, "dual_rows": _dual_rows, "fw": _fw,
+                "objective": _objective, "order": _order, "sdca": _sdca}
     return {name: getattr(reference, name) for name in reference.__all__}
 
 
 class Solver:
-    """Common state: problem, loss, W(A), A and the last seen block gaps."""
+    """Common state: problem, loss and the last seen block gaps.
 
-    def __init__(self, problem, spec, lam, smoothing, engine, dual):
+    Each solver has its own form of W(A) and A; `dual_matrix` gives A as a CSR array.
+    """
+
+    def __init__(self, problem, spec, lam, smoothing, engine):
         self.problem, self.spec, self.lam, self.smoothing = problem, spec, lam, smoothing
         self.kernels = modules(engine)
-        self.samples, self.loss = problem.samples(engine), spec.make(engine)
-        if dual is None:
-            self.dual = np.zeros((problem.n_samples, problem.n_classes))
-            self.weights = np.zeros((problem.n_weights, problem.n_classes))
-        else:
-            self.dual = dual
-            self.weights = problem.weights_of(dual, lam)
+        self.loss = spec.make(engine)
         self.active = np.flatnonzero(problem.weight > 0)
         self.gaps = np.zeros(problem.n_samples)
         self.oracle_calls = self.cache_hits = 0
@@ -52,11 +62,31 @@ class Solver:
         for start in range(0, count, length):
             yield start, min(start + length, count)
 
-    def shrink(self, rho):
-        """lambda times rho <= 1 with the dual scaled alike, so that W stays as it is."""
-        self.lam *= rho
-        self.dual *= rho
-        self.gaps *= rho
+    def draw(self, rng):
+        """The order of one pass; samples of weight zero have no block."""
+        count = len(self.active)
+        if self.sampling == "gap":
+            self.gap_order.draw(rng.random(count))
+            return self.gap_order
+        if self.sampling == "cyclic":
+            samples = self.active
+        elif self.sampling == "uniform":
+            samples = self.active[rng.integers(count, size=count)]
+        else:
+            samples = self.active[rng.permutation(count)]
+        return self.kernels["order"].ListOrder(samples)
+
+    def refresh(self):
+        """All block gaps anew, at W(A) freed of the rounding of many steps."""
+        self.refresh_weights()
+        yield
+        self.gaps[:] = self.terms()[2]
+        self.full_gap = self.gap_estimate()
+        if self.sampling == "gap":
+            self.gap_order.refresh(self.gaps)
+        self.oracle_calls += len(self.active)
+        self.passes_since_refresh = 0
+        yield
 
     def primal_at_zero(self):
         """P(0): the scores are zero, the costs remain."""
@@ -70,13 +100,252 @@ class Solver:
         """The duality gap as the visits saw it, each at the W of its own time. No certificate."""
         return float(self.gaps.mean())
 
-    def candidates(self):
+    def primal_estimate(self, best):
+        """What the gap is compared with; `best` is the best primal certified so far."""
+        return best
+
+
+class DenseSolver(Solver):
+    """W(A) and A as dense arrays."""
+
+    def __init__(self, problem, spec, lam, smoothing, engine, dual):
+        super().__init__(problem, spec, lam, smoothing, engine)
+        self.samples = problem.samples(engine)
+        if dual is None:
+            self.dual = np.zeros((problem.n_samples, problem.n_classes))
+            self.weights = np.zeros((problem.n_weights, problem.n_classes))
+        else:
+            self.dual = dual.toarray() if sp.issparse(dual) else dual
+            self.weights = problem.weights_of(self.dual, lam)
+
+    def dual_matrix(self):
+        return sp.csr_array(self.dual)
+
+    def shrink(self, rho):
+        """lambda times rho <= 1 with the dual scaled alike, so that W stays as it is."""
+        self.lam *= rho
+        self.dual *= rho
+        self.gaps *= rho
+
+    def refresh_weights(self):
+        self.weights[:] = self.problem.weights_of(self.dual, self.lam)
+
+    def pairs(self):
         """Pairs (W, A) worth a certificate."""
         return [(self.weights, self.dual)]
 
+    def candidates(self):
+        return [Candidate(primal_value(self.problem, self.spec, weights, self.lam, self.smoothing),
+                          dual_value(self.problem, dual, self.lam, self.smoothing),
+                          lambda kept=weights: copied(kept), lambda kept=dual: copied(sp.csr_array(kept)))
+                for weights, dual in self.pairs()]
 
-class BlockSolver(Solver):
-    """One sample's block of the dual at a time: exact maximisation or a Frank-Wolfe step."""
+    def terms(self):
+        """||W||^2, and for each sample its loss, its gap and ||alpha_i||^2 / omega_i."""
+        losses, gaps = losses_and_gaps(self.problem, self.spec, self.weights, self.dual, self.smoothing)
+        weight = np.where(self.problem.weight > 0, self.problem.weight, np.inf)
+        squares = np.einsum("ij,ij->i", self.dual, self.dual) / weight
+        return squared_norm(self.weights), losses, gaps, squares
+
+
+def copied(array):
+    array = array.copy()
+    return lambda: array
+
+
+class ExactSolver(Solver):
+    """Exact block maximisation in random order with momentum; A as short lists.
+
+    W has rows of whole vectors, in float32 or float64. A certificate takes W(A) in float64, and the
+    passes go on from there.
+    """
+
+    def __init__(self, problem, spec, lam, smoothing, engine, dual, kind, sampling="permutation",
+                 gap_refresh=10, precision="double"):
+        super().__init__(problem, spec, lam, smoothing, engine)
+        self.kind, self.sampling, self.gap_refresh = kind, sampling, gap_refresh
+        self.engine = engine
+        self.gains = np.zeros(problem.n_samples)
+        self.rows = self.kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
+        self.dual_estimate, self.momentum = 0.0, Momentum()
+        self.passes_since_refresh, self.full_gap = 0, None
+        if sampling == "gap":
+            self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
+        self.precision = precision
+        single = precision == "single" or (precision == "auto" and tame(problem, lam, smoothing))
+        self.set_precision(np.float32 if single else np.float64)
+        if dual is not None:
+            self.set_dual(sp.csr_array(dual))
+
+    def set_precision(self, dtype):
+        """W = W(A) in this precision from here on."""
+        problem, vector = self.problem, 32 // np.dtype(dtype).itemsize
+        self.stride = -(-problem.n_classes // vector) * vector
+        self.samples = self.checked_samples = problem.samples(self.engine, self.stride)
+        if dtype == np.float32:
+            self.checked_samples = problem.samples(self.engine)
+        self.padded = self.last = self.checked = None
+        self.padded = np.zeros((problem.n_weights, self.stride), dtype)
+        self.last = np.zeros_like(self.padded)
+        # Of the last certificate, in float64; the passes' own array if they have that precision.
+        self.checked = np.zeros((problem.n_weights, problem.n_classes)) if dtype == np.float32 else self.padded
+        self.refresh_weights()
+        self.momentum.restart()
+
+    @property
+    def weights(self):
+        """W without the columns that fill its vectors up; a view."""
+        return self.padded[:, : self.problem.n_classes]
+
+    def set_dual(self, dual):
+        """Take over A; its entries at the own classes follow from the others."""
+        self.rows.set_rows(*betas(dual, self.problem.label))
+        self.refresh_weights()
+
+    def dual_matrix(self):
+        return alphas(*self.rows.rows_of(), self.problem)
+
+    def refresh_weights(self):
+        """W = W(A) freed of the rounding of many steps; float64 in self.checked."""
+        self.weights_into(self.checked, self.rows, self.checked_samples)
+        if self.checked is not self.padded:
+            self.weights[:] = self.checked
+
+    def weights_into(self, weights, rows, samples):
+        weights[:] = 0.0
+        self.kernels["objective"].add_rows(samples, rows, weights, self.lam_n)
+
+    def sweep(self, rng):
+        if self.sampling == "gap" and (self.full_gap is None or
+                                       0 < self.gap_refresh <= self.passes_since_refresh):
+            yield from self.refresh()
+        order, b = self.draw(rng), 0.0
+        if self.sampling == "permutation":
+            b = self.momentum.next()
+            self.kernels["sdca"].extrapolate(self.samples, self.padded, self.last, b)
+        for start, stop in self.slices(len(self.active)):
+            self.kernels["sdca"].sdca_pass(self.samples, self.loss, self.padded, self.rows, self.gaps,
+                                           self.gains, order, start, stop, self.lam_n, self.smoothing, b)
+            self.oracle_calls += stop - start
+            yield
+        self.passes_since_refresh += 1
+        norm = self.kernels["sdca"].squared_norm(self.samples, self.padded)
+        self.dual_estimate = float(self.gains.mean()) - 0.5 * self.lam * norm
+        self.momentum.saw(self.dual_estimate)
+
+    def shrink(self, rho):
+        """lambda times rho <= 1 with the dual scaled alike, so that W stays as it is."""
+        self.lam *= rho
+        self.rows.scale(rho)
+        self.gaps *= rho
+        self.gains *= rho
+        self.momentum.restart()
+        self.full_gap = None
+
+    def primal_estimate(self, best):
+        return min(best, self.dual_estimate + self.gap_estimate())
+
+    def objective(self):
+        """Losses, gains, gaps and margins of all samples at W = self.checked."""
+        arrays = np.zeros((4, self.problem.n_samples))
+        self.kernels["objective"].objective(self.checked_samples, self.loss, self.rows, self.checked,
+                                            self.smoothing, 0, self.problem.n_samples, *arrays)
+        return arrays
+
+    def terms(self):
+        """||W||^2, and for each sample its loss, its gap and ||alpha_i||^2 / omega_i, at W = W(A)."""
+        self.refresh_weights()
+        losses, _, gaps, _ = self.objective()
+        dual = self.dual_matrix()
+        squares = np.asarray(dual.multiply(dual).sum(axis=1)).reshape(-1)
+        weight = np.where(self.problem.weight > 0, self.problem.weight, np.inf)
+        return squared_norm(self.checked), losses, gaps, squares / weight
+
+    def candidates(self):
+        self.refresh_weights()
+        losses, gains, _, margins = self.objective()
+        norm = squared_norm(self.checked)
+        scale, risk = self.best_scale(norm, margins, losses)
+        primal = 0.5 * self.lam * scale * scale * norm + risk
+        dual = float(gains.mean()) - 0.5 * self.lam * norm
+        return [Candidate(primal, dual, lambda: self.keep(scale), lambda: self.keep(None))]
+
+    def best_scale(self, norm, margins, losses):
+        return 1.0, float(losses.mean())
+
+    def keep(self, scale):
+        """A now, as the function that gives W = scale W(A), or A itself for None."""
+        parts, lam = self.rows.rows_of(), self.lam
+        if scale is None:
+            return lambda: alphas(*parts, self.problem)
+
+        def restore():
+            rows = self.kernels["dual_rows"].DualRows(self.problem.n_samples, self.problem.n_classes)
+            rows.set_rows(*parts)
+            weights = np.zeros((self.problem.n_weights, self.problem.n_classes))
+            self.kernels["objective"].add_rows(self.problem.samples(self.engine), rows, weights,
+                                               lam * self.problem.n_samples)
+            weights *= scale
+            return weights
+        return restore
+
+
+def tame(problem, lam, smoothing):
+    """Whether float32 has room for the numbers of a run, by far."""
+    q = problem.sqnorm.max() * problem.weight.max() / (lam * problem.n_samples)
+    sizes = [q, problem.weight.max(), math.sqrt(problem.sqnorm.max())]
+    if problem.cost is not None:
+        sizes.append(problem.cost.max())
+    if smoothing > 0.0:
+        sizes.append(smoothing)
+    return all(1e-6 < size < 1e6 for size in sizes)
+
+
+class Momentum:
+    """How far a pass extrapolates from the last two; none again when the dual falls."""
+
+    CAP = 0.8
+
+    def __init__(self):
+        self.restart()
+
+    def restart(self):
+        self.passes, self.count, self.dual = 0, 0, -math.inf
+
+    def saw(self, dual):
+        """Dual value after a pass."""
+        if dual < self.dual:
+            self.count = 0
+        self.dual = dual
+        self.passes += 1
+        if self.passes >= 2:
+            self.count += 1
+
+    def next(self):
+        return min(self.CAP, max(0.0, (self.count - 1.0) / (self.count + 2.0)))
+
+
+def betas(dual, label):
+    """CSR arrays of beta = -alpha at the wrong classes, from A."""
+    coo = dual.tocoo()
+    keep = (coo.coords[1] != label[coo.coords[0]]) & (coo.data < 0)
+    matrix = sp.csr_array((-coo.data[keep], (coo.coords[0][keep], coo.coords[1][keep])), shape=dual.shape)
+    return matrix.indptr, matrix.indices, matrix.data
+
+
+def alphas(indptr, classes, beta, problem):
+    """A as a CSR array, from the lists of beta."""
+    n, shape = problem.n_samples, (problem.n_samples, problem.n_classes)
+    wrong = sp.csr_array((-beta, classes, indptr), shape=shape)
+    rows = np.repeat(np.arange(n), np.diff(indptr))
+    own = sp.csr_array((np.bincount(rows, beta, n), problem.label, np.arange(n + 1)), shape=shape)
+    dual = wrong + own
+    dual.eliminate_zeros()
+    return dual
+
+
+class BlockSolver(DenseSolver):
+    """One sample's block of the dual at a time: a Frank-Wolfe step."""
 
     def __init__(self, problem, spec, lam, smoothing, engine, dual, kind, sampling="permutation",
                  averaging=False, gap_refresh=10, cache_size=0, cache_f=0.25, cache_nu=0.01):
@@ -112,27 +381,9 @@ class BlockSolver(Solver):
             yield
         self.passes_since_refresh += 1
 
-    def draw(self, rng):
-        """The order of one pass; samples of weight zero have no block."""
-        count = len(self.active)
-        if self.sampling == "gap":
-            self.gap_order.draw(rng.random(count))
-            return self.gap_order
-        if self.sampling == "cyclic":
-            samples = self.active
-        elif self.sampling == "uniform":
-            samples = self.active[rng.integers(count, size=count)]
-        else:
-            samples = self.active[rng.permutation(count)]
-        return self.kernels["order"].ListOrder(samples)
-
     def visit(self, order, start, stop):
         args = (self.samples, self.loss, self.weights, self.dual, self.gaps, order, start, stop,
                 self.lam_n, self.smoothing)
-        if self.kind == "sdca":
-            self.kernels["sdca"].sdca_pass(*args)
-            self.oracle_calls += stop - start
-            return
         floor = 0.0 if self.full_gap is None else self.cache_nu * self.full_gap
         calls, hits = self.kernels["bcfw"].bcfw_pass(
             *args, self.kind, self.atoms, self.average, self.cache_f, floor)
@@ -147,32 +398,20 @@ class BlockSolver(Solver):
             return True
         return 0 < self.gap_refresh <= self.passes_since_refresh
 
-    def refresh(self):
-        """All block gaps anew, at W(A) freed of the rounding of many steps."""
-        self.weights[:] = self.problem.weights_of(self.dual, self.lam)
-        yield
-        self.gaps[:] = block_gaps(self.problem, self.spec, self.weights, self.dual, self.smoothing)
-        self.full_gap = self.gap_estimate()
-        if self.sampling == "gap":
-            self.gap_order.refresh(self.gaps)
-        self.oracle_calls += len(self.active)
-        self.passes_since_refresh = 0
-        yield
-
     def shrink(self, rho):
         super().shrink(rho)
         if self.atoms is not None:
             self.atoms.shrink_weights(rho)
         self.full_gap = None
 
-    def candidates(self):
-        pairs = super().candidates()
+    def pairs(self):
+        pairs = super().pairs()
         if self.average is not None and self.average.steps:
             pairs.append(self.average.of(self.weights, self.dual))
         return pairs
 
 
-class BatchSolver(Solver):
+class BatchSolver(DenseSolver):
     """All samples at once: Frank-Wolfe with line search or fixed steps, projected gradient."""
 
     def __init__(self, problem, spec, lam, smoothing, engine, dual, kind):
@@ -232,7 +471,7 @@ class BatchSolver(Solver):
 
 
 SOLVERS = {
-    "sdca": BlockSolver,
+    "sdca": ExactSolver,
     "bcfw": BlockSolver,
     "pairwise": BlockSolver,
     "away": BlockSolver,

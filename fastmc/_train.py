@@ -6,14 +6,14 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from fastmc._certificate import combine, dual_value, infeasibility, primal_value
+from fastmc._certificate import combine, infeasibility, primal_value
 from fastmc._history import History
 from fastmc._model import Model
 from fastmc._options import (check_budgets, check_C_or_lam, check_engine, check_smoothing,
                              check_solver, lam_of, make_generator)
 from fastmc._problem import Problem
 from fastmc._progress import Progress
-from fastmc._solvers import make_solver
+from fastmc._solvers import Candidate, make_solver
 from fastmc.losses import check_loss, make_spec
 
 class ConvergenceWarning(UserWarning):
@@ -100,7 +100,8 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
     verbose : int
         1 shows progress with the estimated gap on standard error.
     precision : str
-        "auto" or "double": W is float64.
+        Of W during the passes of sdca: "single", "double", or "auto": single until the relative gap is
+        below 1e-4, double beyond, and for data of extreme scale. Certificates are float64 always.
     engine : str
         "cython", or "reference" for the pure-Python mirror (same bits, slow).
 
@@ -127,9 +128,9 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
     check_C_or_lam(C, lam)
     check_smoothing(smoothing)
     solver, options = check_solver(solver, sampling, averaging, gap_refresh, cache_size, cache_f,
-                                   cache_nu)
+                                   cache_nu, precision)
     check_budgets(tol, max_passes, max_time)
-    check_engine(n_threads, precision, engine)
+    check_engine(n_threads, engine)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback={callback!r} must be a function of the training state")
     rng = make_generator(random_state)
@@ -140,7 +141,7 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
     run = Run(make_solver(solver, problem, spec, lam, float(smoothing), engine, dual, **options),
               began)
     if init is not None:
-        run.consider([(init.weights, run.solver.dual)])
+        run.start_from(init)
     run.until_done(rng, float(tol), max_passes, max_time, callback, verbose)
     if run.status in ("max_passes", "time_limit") and tol > 0:
         warnings.warn(_advice(run, tol, C), ConvergenceWarning, stacklevel=2)
@@ -163,7 +164,8 @@ class TrainingState:
         Primal, dual and gap of the best found so far. Computed when asked for (about the time of
         a pass) and then a row of the history.
     weights : ndarray, shape (n_weights, n_classes)
-        W after this pass, the row of the bias last; the solver's own array, not to be changed.
+        W after this pass, the row of the bias last, float32 or float64; the solver's own array, not to be
+        changed.
     """
 
     def __init__(self, run):
@@ -191,8 +193,10 @@ class Run:
         self.solver, self.began = solver, began
         self.passes, self.checked_at = 0, None
         self.history, self.status = History(), None
+        problem = solver.problem
         # W = 0 and A = 0 are always at hand: nothing worse is ever returned.
-        self.weights, self.dual = np.zeros_like(solver.weights), np.zeros_like(solver.dual)
+        self.weights = lambda: np.zeros((problem.n_weights, problem.n_classes))
+        self.dual = lambda: sp.csr_array((problem.n_samples, problem.n_classes))
         self.primal, self.dual_value = solver.primal_at_zero(), 0.0
         if self.primal and not 1e-150 <= self.primal <= 1e150:
             raise ValueError(f"the mean loss at W = 0 is {self.primal:.3g}: scale cost, rho or "
@@ -207,19 +211,25 @@ class Run:
     def seconds(self):
         return time.perf_counter() - self.began
 
-    def consider(self, pairs):
-        """Certify pairs (W, A); keep the best of each and record a row of the history."""
+    def start_from(self, init):
+        """Certify the W of a model besides the dual that the solver has taken up from it."""
         solver = self.solver
-        for weights, dual in pairs:
-            primal = primal_value(solver.problem, solver.spec, weights, solver.lam, solver.smoothing)
-            if primal < self.primal:
-                self.primal, self.weights = primal, weights.copy()
-            value = dual_value(solver.problem, dual, solver.lam, solver.smoothing)
-            if value > self.dual_value:
-                self.dual_value, self.dual = value, dual.copy()
-        self.history.append(passes=self.passes, oracle_calls=solver.oracle_calls,
-                            cache_hits=solver.cache_hits, primal=self.primal, dual=self.dual_value,
-                            gap=self.primal - self.dual_value, seconds=self.seconds())
+        self.consider([Candidate(
+            primal_value(solver.problem, solver.spec, init.weights, solver.lam, solver.smoothing),
+            candidate.dual, lambda: init.weights.copy, candidate.keep_dual)
+            for candidate in solver.candidates()])
+
+    def consider(self, candidates):
+        """Keep the best of each half of the certificates and record a row of the history."""
+        for candidate in candidates:
+            if candidate.primal < self.primal:
+                self.primal, self.weights = candidate.primal, candidate.keep_weights()
+            if candidate.dual > self.dual_value:
+                self.dual_value, self.dual = candidate.dual, candidate.keep_dual()
+        self.history.append(passes=self.passes, oracle_calls=self.solver.oracle_calls,
+                            cache_hits=self.solver.cache_hits, primal=self.primal,
+                            dual=self.dual_value, gap=self.primal - self.dual_value,
+                            seconds=self.seconds())
 
     def check(self):
         """The certificate after this pass, computed at most once a pass."""
@@ -238,8 +248,8 @@ class Run:
         if tol == 0:
             return False
         last = self.checked_at or 0
-        likely = self.ratio * self.solver.gap_estimate() <= 1.05 * tol * self.primal
-        return likely or self.passes >= 1.5 * last + 1
+        target = tol * self.solver.primal_estimate(self.primal)
+        return self.ratio * self.solver.gap_estimate() <= 1.05 * target or self.passes >= 1.5 * last + 1
 
     def until_done(self, rng, tol, max_passes, max_time=None, callback=None, verbose=0):
         """Passes until the certificate or a budget ends them; sets `status`."""
@@ -278,15 +288,15 @@ class Run:
 
     def model(self):
         solver, problem = self.solver, self.solver.problem
-        return Model(self.weights, problem.classes, spec=solver.spec, bias=problem.bias,
+        return Model(self.weights(), problem.classes, spec=solver.spec, bias=problem.bias,
                      C=1.0 / solver.lam_n, lam=solver.lam, smoothing=solver.smoothing,
                      n_samples=problem.n_samples, solver=solver.kind, certificate=self.certificate,
                      status=self.status, n_passes=self.passes, history=self.history,
-                     dual=sp.csr_array(self.dual), sample_weight=problem.weight)
+                     dual=self.dual(), sample_weight=problem.weight)
 
 
 def _initial_dual(init, problem, spec):
-    """The dense dual of a model to start from, checked to be feasible for this problem."""
+    """The dual of a model to start from, sparse, checked to be feasible for this problem."""
     if not isinstance(init, Model):
         raise ValueError(f"init={init!r} must be a Model, from train or load_model")
     if init.dual_ is None:
@@ -302,9 +312,9 @@ def _initial_dual(init, problem, spec):
     if init.weights.shape != (problem.n_weights, problem.n_classes):
         raise ValueError(f"init has {init.weights.shape[0]} features (the bias included), "
                          f"X has {problem.n_weights}")
-    dual = init.dual_.toarray()
+    dual = sp.csr_array(init.dual_)
     # Written so that NaN does not pass; the dual of a sample without weight is zero.
-    if not infeasibility(problem, spec, dual) <= 1e-9 or dual[problem.weight == 0].any():
+    if not infeasibility(problem, spec, dual) <= 1e-9 or dual[problem.weight == 0].count_nonzero():
         raise ValueError("init's dual does not fit these labels or sample weights")
     return dual
 

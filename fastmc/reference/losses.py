@@ -88,9 +88,16 @@ class Loss:
         """Projection of `target` onto the feasible alpha of a sample of that weight."""
         own = self.margins(target, label)
         dual = [0.0] * self.n_classes
-        # Every margin is at most zero: the loss is zero there, and so is beta.
+        # Otherwise every margin is at most zero: the loss is zero there, and so is beta.
         if own > 0.0:
-            self._project(label, weight, own, dual)
+            self.gather(label, weight, self.least(weight, own))
+            self.solve(weight, own)
+            total = 0.0
+            for j, beta in zip(self.order, self.beta):
+                if beta > 0.0:
+                    dual[j] = -beta
+                    total += beta
+            dual[label] = total
         return dual
 
     def project_rows(self, targets, label):
@@ -119,24 +126,35 @@ class Loss:
         """Sort the classes that can have beta_j > 0 into self.order and self.z.
 
         A class more than omega rho_1 below the last ranked one is pooled with nobody and gets
-        nothing; neither does one below `least`, a lower bound of u, nor one that comes after the
-        ranks and does not join the last block of z - omega rho, nor those behind it.
+        nothing; neither does one below `least`, a lower bound of u. `trim` cuts the rest.
         """
         floor = 0.0
         if self.n_ranks > 1:
             floor = self.margin[self.rank(self.margin, label, self.n_ranks)[-1]]
         floor = max(least, floor - weight * self.rho[0])
         classes = [j for j in range(self.n_classes) if j != label and self.margin[j] >= floor]
-        order = sorted(classes, key=lambda j: -self.margin[j])
-        z = [self.margin[j] for j in order]
-        blocks, count = [], len(z)
-        for taken in range(count):
-            if taken >= self.n_ranks and z[taken] <= blocks[-1][3]:
+        self.order = sorted(classes, key=lambda j: -self.margin[j])
+        self.z = [self.margin[j] for j in self.order]
+        self.trim(weight, -math.inf)
+
+    def trim(self, weight, floor):
+        """Cut the sorted classes where no further one can have beta_j > 0.
+
+        That is below `floor`, and past the ranks from the first class on that does not join the
+        last block of PAV(z - omega rho). Returns the value that any other class would have to
+        exceed.
+        """
+        blocks, count = [], len(self.z)
+        for taken in range(len(self.z)):
+            if self.z[taken] < floor:
+                self.order, self.z = self.order[:taken], self.z[:taken]
+                return floor
+            if taken >= self.n_ranks and self.z[taken] <= blocks[-1][3]:
                 count = taken
                 break
-            self.push(blocks, z, taken, weight * self.rho[taken], 1.0)
-        self.order, self.z = order[:count], z[:count]
-        return count
+            self.push(blocks, self.z, taken, weight * self.rho[taken], 1.0)
+        self.order, self.z = self.order[:count], self.z[:count]
+        return max(floor, blocks[-1][3]) if count >= self.n_ranks else floor
 
     def push(self, blocks, z, j, sum_rho, t):
         """Add entry j to the pooled blocks (sum of z, sum of rho, first entry, value).
@@ -198,21 +216,29 @@ class Loss:
             u = total / (1 + n_high - n_low)
         return u, n_low, n_high
 
-    def write(self, count, label, u, n_low, n_high, dual):
-        """alpha from u: beta_j by the three cases of the module's docstring."""
-        total = 0.0
+    def fill(self, count, u, n_low, n_high):
+        """beta from u, by the three cases of the module's docstring."""
+        self.beta = []
         for j in range(count):
             if j < n_low:
-                beta = self.low_cap[j]
+                self.beta.append(self.low_cap[j])
             elif j < n_high:
                 # The bounds hold to rounding of beta, z - u only to rounding of z.
-                beta = min(max(self.z[j] - u, self.high_cap[j]), self.low_cap[j])
+                self.beta.append(min(max(self.z[j] - u, self.high_cap[j]), self.low_cap[j]))
             else:
-                beta = self.high_cap[j]
-            if beta > 0.0:
-                dual[self.order[j]] = -beta
-                total += beta
-        dual[label] = total
+                self.beta.append(self.high_cap[j])
+
+    def insert(self, value, j):
+        """Put class j into its place in self.order and self.z, after equals."""
+        at = len(self.z)
+        while at > 0 and self.z[at - 1] < value:
+            at -= 1
+        self.z.insert(at, value)
+        self.order.insert(at, j)
+
+    def least(self, weight, own):
+        """A lower bound of u: classes with z below it get nothing."""
+        return -math.inf
 
 
 class UsunierLoss(Loss):
@@ -246,14 +272,49 @@ class UsunierLoss(Loss):
         vertex[label] = total
         return value, vertex
 
-    def _project(self, label, weight, own, dual):
+    def sorted_value(self, own):
+        """Phi from self.z, the largest wrong classes sorted, and the own class's score."""
+        value = 0.0
+        for r in range(min(len(self.z), self.n_ranks)):
+            if self.z[r] <= own:
+                break
+            value += self.rho[r] * (self.z[r] - own)
+        return value
+
+    def least(self, weight, own):
+        """A lower bound of u: classes with z below it get nothing."""
         # sum beta is at least min(beta_1, omega rho_1) whatever the other classes do.
-        least = max(-own, min(-0.5 * own, weight * self.rho[0] - own))
-        count = self.gather(label, weight, least)
+        return max(-own, min(-0.5 * own, weight * self.rho[0] - own))
+
+    def solve(self, weight, own):
+        """self.beta of the sorted classes self.z; returns u.
+
+        More classes give a larger u, so a class that is left out and has z <= u would get nothing.
+        """
+        if self.n_ranks == 1:
+            return self.solve_simplex(weight * self.rho[0], own)
+        count = len(self.z)
         self.low, self.low_cap, _ = self.pool(count, 0, weight, 1.0)
         self.high, self.high_cap = self.z, [0.0] * count
         u, n_low, n_high = self.threshold(count, own)
-        self.write(count, label, u, n_low, n_high, dual)
+        self.fill(count, u, n_low, n_high)
+        return u
+
+    def solve_simplex(self, cap, own):
+        """One rank: beta = max(z - u, 0), u = sum beta - own, or the u where sum beta = cap."""
+        held, total, u = 1, self.z[0], 0.5 * (self.z[0] - own)
+        while held < len(self.z) and self.z[held] > u:
+            total += self.z[held]
+            held += 1
+            u = (total - own) / (held + 1)
+        if u + own > cap:
+            held, total, u = 1, self.z[0], self.z[0] - cap
+            while held < len(self.z) and self.z[held] > u:
+                total += self.z[held]
+                held += 1
+                u = (total - cap) / held
+        self.beta = [max(z - u, 0.0) if j < held else 0.0 for j, z in enumerate(self.z)]
+        return u
 
 
 class TopKLoss(Loss):
@@ -285,12 +346,28 @@ class TopKLoss(Loss):
         vertex[label] = total
         return value, vertex
 
-    def _project(self, label, weight, own, dual):
-        count = self.gather(label, weight, -math.inf)
+    def sorted_value(self, own):
+        """As `UsunierLoss.sorted_value`; the own class can hold a rank."""
+        value, r = 0.0, 0
+        placed = not self.own_class
+        for z in self.z:
+            if not placed and z < own:
+                placed = True
+                r += 1
+            if r >= self.n_ranks:
+                break
+            value += self.rho[r] * (z - own)
+            r += 1
+        return max(value, 0.0)
+
+    def solve(self, weight, own):
+        """self.beta of the sorted classes self.z; `trim` alone tells which are left out."""
+        count = len(self.z)
         t, (f, slope, u, n_low, n_high) = 1.0, self.excess(count, own, weight, 1.0)
         if f < 0.0:
             if self.value_at_zero(count, own, weight) <= 0.0:
-                return
+                self.beta = [0.0] * count
+                return -math.inf
             t_low, t_high = 0.0, 1.0
             for _ in range(200):
                 # Newton's step is exact on the linear piece of the root; the bracket guards it.
@@ -309,7 +386,8 @@ class TopKLoss(Loss):
                     t_low = t
                 else:
                     t_high = t
-        self.write(count, label, u, n_low, n_high, dual)
+        self.fill(count, u, n_low, n_high)
+        return -math.inf
 
     def value_at_zero(self, count, own, weight):
         """f(0): the loss of the sample when its own dual is taken out, times omega."""

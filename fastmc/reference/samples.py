@@ -1,4 +1,5 @@
 """The rows of a problem, in plain Python: the mirror of `fastmc._samples`."""
+import numpy as np
 
 
 class Samples:
@@ -23,12 +24,15 @@ class Samples:
         every wrong class.
     bias : float
         Value of the constant feature appended to each row; 0 for none.
+    stride : int or None
+        Columns of W, n_classes or more: whole vectors. The columns past n_classes stay zero.
     """
 
     def __init__(self, values, indices, indptr, n_classes, label, weight, sqnorm, width,
-                 cost=None, bias=0.0):
+                 cost=None, bias=0.0, stride=None):
         self.values, self.indices, self.indptr = values, indices, indptr
         self.n_samples, self.n_classes = len(label), n_classes
+        self.stride = n_classes if stride is None else stride
         self.label, self.weight, self.sqnorm = label.tolist(), weight.tolist(), sqnorm.tolist()
         self.width, self.bias = width, bias
         self.n_features = width + (bias != 0.0)
@@ -49,12 +53,13 @@ class Samples:
             self.feature.append(self.width)
 
     def scores(self, weights):
-        """Scores s = W^T x of the loaded row, a list of n_classes floats."""
-        out = [0.0] * self.n_classes
+        """Scores s = W^T x of the loaded row in the precision of W, a list of `stride` numbers."""
+        real = weights.dtype.type
+        out = np.zeros(self.stride, real)
         for value, feature in zip(self.x, self.feature):
-            for j, w in enumerate(weights[feature].tolist()):
-                out[j] += value * w
-        return out
+            # Element by element in the order of the non-zeros, as the kernel does.
+            out += real(value) * weights[feature]
+        return out.tolist() if real is np.float64 else list(out)
 
     def class_scores(self, weights, classes, out):
         """The scores of some classes alone, written into the list `out`."""
@@ -80,14 +85,14 @@ class Samples:
             cost = [1.0] * self.n_classes
         else:
             cost = self.cost[i if self.cost_per_sample else self.label[i]]
+        real = type(own)
         for j in range(self.n_classes):
-            scores[j] += cost[j]
+            scores[j] += real(cost[j])
         scores[self.label[i]] = own
 
     def update(self, coef, weights):
         """W += x coef^T for the loaded row, in place."""
+        real = weights.dtype.type
+        coef = np.array(coef, real)
         for value, feature in zip(self.x, self.feature):
-            row = weights[feature].tolist()
-            for j in range(self.n_classes):
-                row[j] += value * coef[j]
-            weights[feature] = row
+            weights[feature] += real(value) * coef

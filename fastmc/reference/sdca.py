@@ -1,7 +1,11 @@
 """Exact block maximisation in plain Python: the mirror of `fastmc._sdca`."""
+import math
+from types import SimpleNamespace
+
+import numpy as np
 
 
-def sdca_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smoothing):
+def sdca_pass(samples, loss, weights, rows, gaps, gains, order, start, stop, lam_n, smoothing, momentum):
     """Maximise the dual exactly over each block visited.
 
     With q_i = ||x_i||^2 / (lambda n) the Hessian of block i is q_i times the identity, so the
@@ -9,20 +13,27 @@ def sdca_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smo
 
         v = (q_i alpha_i - s_i - c_i) / (q_i + gamma_i),   gamma_i = gamma / omega_i
 
-    onto the feasible alpha of the sample (`Loss.block_max`); W = W(A) is kept. Crammer and
-    Singer (2001) solve the block of max hinge; the losses here share one projection.
+    onto the feasible alpha of the sample. Crammer and Singer (2001) solve the block of max hinge;
+    the losses here share one projection. It needs few classes: those of the sample's list, the best
+    of the others, and whichever the solution for these leaves above its threshold.
+
+    With momentum b the pass starts from A + b (A - A before), which need not be feasible: the step
+    is exact whatever the block was, so that every block visited is feasible again, and W, which the
+    caller has extrapolated alike, is W(A) once all are.
 
     Parameters
     ----------
     samples : Samples
     loss : Loss
-    weights : ndarray of float64, shape (n_features, n_classes)
-        W(A), updated in place.
-    dual : ndarray of float64, shape (n_samples, n_classes)
-        A, updated in place.
+    weights : ndarray of float32 or float64, shape (n_features, stride)
+        W(A), or W(A) + b (W(A) - W(A before)); updated in place.
+    rows : DualRows
+        The lists of A and of A before, updated in place.
     gaps : ndarray of float64, shape (n_samples,)
         Set to omega_i Phi(st_i) + <c_i + st_i, alpha_i>, st_i = s_i + gamma_i alpha_i, as the visit
         sees it before its step: the block gap, or an upper bound of it with smoothing.
+    gains : ndarray of float64, shape (n_samples,)
+        Set to what the block adds to the dual besides W: -<c_i, alpha_i> - gamma_i/2 ||alpha_i||^2.
     order : Order
     start, stop : int
         Positions of the order to visit.
@@ -30,24 +41,151 @@ def sdca_pass(samples, loss, weights, dual, gaps, order, start, stop, lam_n, smo
         lambda n = 1/C.
     smoothing : float
         The Moreau parameter gamma.
+    momentum : float
+        b; 0 for none.
     """
-    m = samples.n_classes
+    real = weights.dtype.type
     for position in range(start, stop):
         i = order.next(position)
-        weight, label = samples.weight[i], samples.label[i]
-        gamma = smoothing / weight
-        alpha = dual[i].tolist()
+        b = SimpleNamespace(y=samples.label[i], weight=samples.weight[i],
+                            gamma=smoothing / samples.weight[i], q=samples.sqnorm[i] / lam_n,
+                            base=1.0 if samples.cost is None else 0.0)
         samples.load(i)
-        scores = samples.scores(weights)
-        samples.add_cost(i, scores)
-        shifted = [scores[j] + gamma * alpha[j] for j in range(m)]
-        gap = weight * loss.oracle(shifted, label)[0]
-        for j in range(m):
-            gap += shifted[j] * alpha[j]
-        gaps[i] = gap
-        order.saw(i, gap)
-        new = loss.block_max(scores, label, alpha, weight, samples.sqnorm[i] / lam_n, gamma)
-        dual[i] = new
-        coef = [(new[j] - alpha[j]) / lam_n for j in range(m)]
-        if any(c != 0.0 for c in coef):
+        scores = samples.scores(weights)[: samples.n_classes]
+        if samples.cost is not None:
+            samples.add_cost(i, scores)
+        rows.open(i, momentum)
+        support = take_out(rows, b, scores)
+        rank_rest(loss, scores)
+        gaps[i], phi = block_gap(loss, rows, b, support)
+        order.saw(i, gaps[i])
+        loss.order, loss.beta = [], []
+        if rows.classes or phi > 0.0:
+            if b.q + b.gamma == 0.0:
+                corner(samples, loss, b, i)
+            else:
+                maximise(loss, rows, b, scores, support, real)
+        change, gains[i] = write(samples, loss, rows, b, i)
+        coef = [real(0.0)] * weights.shape[1]
+        for j, value in change.items():
+            coef[j] = real(value / lam_n)
+        if any(value != 0.0 for value in change.values()):
             samples.update(coef, weights)
+
+
+def take_out(rows, b, scores):
+    """Scores plus costs of the open row's classes; -inf in their places and in the own class's."""
+    b.own = float(scores[b.y])
+    scores[b.y] = -math.inf
+    support = [float(scores[j]) + b.base for j in rows.classes]
+    for j in rows.classes:
+        scores[j] = -math.inf
+    return support
+
+
+def rank_rest(loss, scores):
+    """The best of the other classes into loss.rest_z and loss.rest_order, best first."""
+    if loss.n_ranks == 1:
+        # Which class it is shows when the candidates are collected.
+        loss.rest_z, loss.rest_order = [float(max(scores))], [-1]
+        return
+    classes = [j for j, s in enumerate(scores) if s > -math.inf]
+    loss.rest_order = sorted(classes, key=lambda j: -scores[j])[: loss.n_ranks]
+    loss.rest_z = [float(scores[j]) for j in loss.rest_order]
+
+
+def block_gap(loss, rows, b, support):
+    """omega Phi(st) + <c + st, alpha> at st = s + gamma alpha, and Phi(st)."""
+    total = inner = 0.0
+    for beta in rows.beta:
+        total += beta
+    own = b.own + b.gamma * total
+    loss.z, loss.order = [z + b.base for z in loss.rest_z], list(loss.rest_order)
+    for j, beta, score in zip(rows.classes, rows.beta, support):
+        value = score - b.gamma * beta
+        inner += beta * (value - own)
+        loss.insert(value, j)
+        del loss.z[loss.n_ranks:], loss.order[loss.n_ranks:]
+    phi = loss.sorted_value(own)
+    return b.weight * phi - inner, phi
+
+
+def maximise(loss, rows, b, scores, support, real):
+    """The new beta into loss.order and loss.beta."""
+    total, ahead = b.q + b.gamma, 0.0
+    top = loss.rest_z[0] + b.base if loss.rest_z else -math.inf
+    for k, value in enumerate(rows.ahead):
+        ahead += value
+        support[k] += b.q * value
+        top = max(top, support[k])
+    own = (top - (b.own - b.q * ahead)) / total
+    loss.z, loss.order = [], []
+    if not own > 0.0:
+        return
+    if loss.n_ranks > 1:
+        loss.z = [((z + b.base) - top) / total for z in loss.rest_z]
+        loss.order = list(loss.rest_order)
+    for j, value in zip(rows.classes, support):
+        loss.insert((value - top) / total, j)
+    floor = loss.trim(b.weight, loss.least(b.weight, own))
+    if loss.z:
+        floor = max(floor, loss.solve(b.weight, own))
+    known = len(loss.z)
+    collect(loss, b, scores, top, total, floor, real)
+    if len(loss.z) > known:
+        loss.trim(b.weight, floor)
+        loss.solve(b.weight, own)
+
+
+def collect(loss, b, scores, top, total, floor, real):
+    """Add the other classes with z above the floor to the sorted ones."""
+    limit = top + floor * total - b.base
+    # Rounded down: what is not above the floor is left out below.
+    least = real(limit - (1e-6 if real is np.float32 else 1e-15) * (abs(limit) + abs(top)))
+    for j, score in enumerate(scores):
+        if score > least and (loss.n_ranks == 1 or j not in loss.rest_order):
+            z = ((float(score) + b.base) - top) / total
+            if z > floor:
+                loss.insert(z, j)
+
+
+def corner(samples, loss, b, i):
+    """The maximiser for a row of zeros without smoothing: a corner for the costs alone."""
+    scores = [0.0] * samples.n_classes
+    samples.add_cost(i, scores)
+    vertex = loss.oracle(scores, b.y)[1]
+    loss.order = [j for j, v in enumerate(vertex) if v < 0.0]
+    loss.beta = [b.weight * -vertex[j] for j in loss.order]
+
+
+def write(samples, loss, rows, b, i):
+    """Replace the list by the positive beta; returns the change of alpha and the dual's gain."""
+    gain = own = ahead = squares = 0.0
+    change = {}
+    for j, value in zip(rows.classes, rows.ahead):
+        ahead += value
+        change[j] = value
+    kept = [(j, beta) for j, beta in zip(loss.order, loss.beta) if beta > 0.0]
+    for j, beta in kept:
+        change[j] = change.get(j, 0.0) - beta
+        own += beta
+        squares += beta * beta
+        gain += beta * samples.class_cost(i, j)
+    rows.replace(i, [j for j, _ in kept], [beta for _, beta in kept])
+    change[b.y] = own - ahead
+    return change, gain - 0.5 * b.gamma * (squares + own * own)
+
+
+def extrapolate(samples, weights, last, momentum):
+    """W, W before = W + b (W - W before), W, in place."""
+    now = weights.copy()
+    weights += weights.dtype.type(momentum) * (weights - last)
+    last[:] = now
+
+
+def squared_norm(samples, weights):
+    """||W||^2 in float64, summed in eight lanes as the vector code does."""
+    lanes = [0.0] * 8
+    for at, value in enumerate(weights.ravel().tolist()):
+        lanes[at % 8] += value * value
+    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))

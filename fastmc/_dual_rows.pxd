@@ -1,0 +1,25 @@
+cdef struct Row:
+    # One allocation: two lists of `capacity` doubles, then two of as many class numbers.
+    double* betas
+    int* classes
+    int capacity
+    int count[2]
+    # Which of the two lists is the current one; the other is the one before.
+    int side
+
+
+cdef class DualRows:
+    cdef readonly Py_ssize_t n_samples, n_classes
+    cdef Row* rows
+    # The row that is open: classes of either list, beta now, and beta as the momentum has it.
+    cdef Py_ssize_t count
+    cdef int* classes
+    cdef double* beta
+    cdef double* ahead
+    cdef int* slot
+    cdef list _keep_alive
+
+    cdef void open(self, Py_ssize_t i, double momentum) noexcept nogil
+    cdef int replace(self, Py_ssize_t i, const Py_ssize_t* classes, const double* beta,
+                     Py_ssize_t count) except -1 nogil
+    cdef int grow(self, Row* row, Py_ssize_t needed) except -1 nogil

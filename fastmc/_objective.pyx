@@ -1,0 +1,81 @@
+"""W(A), and the objective sample by sample, compiled. See fastmc.reference.objective."""
+import numpy as np
+
+from fastmc._dual_rows cimport DualRows, Row
+from fastmc._losses cimport Loss
+from fastmc._samples cimport Samples
+
+
+def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_n):
+    cdef Py_ssize_t m = samples.n_classes, i, k, count, start
+    cdef double own
+    cdef double[::1] scratch = np.zeros(weights.shape[1])
+    cdef double* coef = &scratch[0]
+    cdef Py_ssize_t[::1] scratch_classes = np.zeros(m, dtype=np.intp)
+    cdef Py_ssize_t* classes = &scratch_classes[0]
+    cdef Row* row
+    with nogil:
+        for i in range(samples.n_samples):
+            row = &rows.rows[i]
+            count, start, own = row.count[row.side], row.side * row.capacity, 0.0
+            if count == 0:
+                continue
+            for k in range(count):
+                classes[k] = row.classes[start + k]
+                coef[classes[k]] = -row.betas[start + k] / lam_n
+                own += row.betas[start + k]
+            classes[count] = samples.label[i]
+            coef[classes[count]] = own / lam_n
+            samples.load(i)
+            samples.update_classes(coef, classes, count + 1, &weights[0, 0])
+            for k in range(count + 1):
+                coef[classes[k]] = 0.0
+
+
+def objective(Samples samples, Loss loss, DualRows rows, const double[:, ::1] weights, double smoothing,
+              Py_ssize_t start, Py_ssize_t stop, double[::1] losses, double[::1] gains,
+              double[::1] gaps, double[::1] margins):
+    cdef Py_ssize_t m = samples.n_classes, i, j, k, y, first
+    cdef double gamma, weight, beta, own, inner, squares, value
+    cdef double[::1] scratch = np.zeros(2 * m + weights.shape[1])
+    cdef double* target = &scratch[0]
+    cdef double* alpha = &scratch[m]
+    cdef double* scores = &scratch[2 * m]
+    cdef Row* row
+    with nogil:
+        for i in range(start, stop):
+            y, weight = samples.label[i], samples.weight[i]
+            samples.load(i)
+            samples.scores(&weights[0, 0], scores)
+            samples.add_cost(i, scores)
+            row = &rows.rows[i]
+            own = inner = squares = 0.0
+            losses[i] = gains[i] = gaps[i] = 0.0
+            first = row.side * row.capacity
+            for k in range(first, first + row.count[row.side]):
+                beta = row.betas[k]
+                own += beta
+                squares += beta * beta
+                gains[i] += beta * samples.class_cost(i, row.classes[k])
+                inner += beta * (scores[row.classes[k]] - scores[y])
+            if weight > 0.0:
+                gamma = smoothing / weight
+                gains[i] -= 0.5 * gamma * (squares + own * own)
+                gaps[i] = 0.5 * gamma * (squares + own * own)
+            gaps[i] -= inner
+            margins[i] = samples.margin(scores, y)
+            if smoothing == 0.0 and loss.n_ranks == 1:
+                losses[i] = weight * (loss.rho[0] * max(margins[i], 0.0))
+            elif smoothing == 0.0:
+                losses[i] = weight * loss.c_oracle(scores, y, NULL)
+            else:
+                for j in range(m):
+                    target[j] = -scores[j] / smoothing
+                loss.c_project(target, y, 1.0, alpha)
+                squares = 0.0
+                for j in range(m):
+                    squares += alpha[j] * alpha[j]
+                    target[j] = scores[j] + smoothing * alpha[j]
+                value = loss.c_oracle(target, y, NULL) + 0.5 * smoothing * squares
+                losses[i] = weight * value
+            gaps[i] += losses[i]

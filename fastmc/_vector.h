@@ -1,0 +1,90 @@
+/* Vector code without -march: every loop of _vector_loops.h compiled for each instruction set, and a
+   table of function pointers for the one in use. Compilers that cannot do that, and other processors,
+   have the plain loops, which their own vectorisation may widen. */
+
+#ifndef VECTOR_H
+#define VECTOR_H
+#include <Python.h>
+
+#define TABLE(real, suffix) \
+    void (*scores_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
+    void (*update_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
+    real (*largest_##suffix)(const real *, Py_ssize_t); \
+    Py_ssize_t (*next_above_##suffix)(const real *, Py_ssize_t, Py_ssize_t, real); \
+    void (*extrapolate_##suffix)(real *, real *, Py_ssize_t, real); \
+    double (*squared_norm_##suffix)(const real *, Py_ssize_t);
+
+typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_table;
+
+#undef TABLE
+#endif
+
+/* The module that owns the tables sets VECTOR_TABLES; the others see the type alone. */
+#ifdef VECTOR_TABLES
+/* Classes looked at together when searching */
+#define CHUNK 16
+
+#define FUNCTIONS(isa) { #isa, \
+    isa##_f_scores, isa##_f_update, isa##_f_largest, isa##_f_next_above, isa##_f_extrapolate, isa##_f_squared_norm, \
+    isa##_d_scores, isa##_d_update, isa##_d_largest, isa##_d_next_above, isa##_d_extrapolate, isa##_d_squared_norm }
+
+#define TARGET
+#define BYTES 16
+#define REAL float
+#define NAME(x) baseline_f_##x
+#include "_vector_loops.h"
+#undef REAL
+#undef NAME
+#define REAL double
+#define NAME(x) baseline_d_##x
+#include "_vector_loops.h"
+#undef REAL
+#undef NAME
+#undef BYTES
+#undef TARGET
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define TARGET __attribute__((target("avx2")))
+#define BYTES 32
+#define REAL float
+#define NAME(x) avx2_f_##x
+#include "_vector_loops.h"
+#undef REAL
+#undef NAME
+#define REAL double
+#define NAME(x) avx2_d_##x
+#include "_vector_loops.h"
+#undef REAL
+#undef NAME
+#undef BYTES
+#undef TARGET
+
+#define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
+#define BYTES 64
+#define REAL float
+#define NAME(x) avx512_f_##x
+#include "_vector_loops.h"
+#undef REAL
+#undef NAME
+#define REAL double
+#define NAME(x) avx512_d_##x
+#include "_vector_loops.h"
+#undef REAL
+#undef NAME
+#undef BYTES
+#undef TARGET
+
+static const vector_table vector_tables[] = {FUNCTIONS(baseline), FUNCTIONS(avx2), FUNCTIONS(avx512)};
+
+static int vector_supported(void) {
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2")) return 1;
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
+        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") ? 3 : 2;
+}
+#else
+static const vector_table vector_tables[] = {FUNCTIONS(baseline)};
+
+static int vector_supported(void) { return 1; }
+#endif
+#endif

@@ -1,0 +1,18 @@
+cdef extern from "_vector.h":
+    ctypedef struct vector_table:
+        const char* name
+        void (*scores_f)(const double*, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
+        void (*update_f)(const double*, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
+        float (*largest_f)(const float*, Py_ssize_t) noexcept nogil
+        Py_ssize_t (*next_above_f)(const float*, Py_ssize_t, Py_ssize_t, float) noexcept nogil
+        void (*extrapolate_f)(float*, float*, Py_ssize_t, float) noexcept nogil
+        double (*squared_norm_f)(const float*, Py_ssize_t) noexcept nogil
+        void (*scores_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
+        void (*update_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
+        double (*largest_d)(const double*, Py_ssize_t) noexcept nogil
+        Py_ssize_t (*next_above_d)(const double*, Py_ssize_t, Py_ssize_t, double) noexcept nogil
+        void (*extrapolate_d)(double*, double*, Py_ssize_t, double) noexcept nogil
+        double (*squared_norm_d)(const double*, Py_ssize_t) noexcept nogil
+
+# A module includes the header only here: the others share its table.
+cdef const vector_table* table() noexcept nogil

@@ -1,0 +1,113 @@
+/* The loops over classes for one instruction set and one type of weights. _vector.h includes this
+   once for each of them, with REAL, BYTES (of a vector), TARGET and NAME() set. Element j of a result
+   depends on elements j alone, in the order of t, so that vectors of all widths give the same bits. */
+
+#if defined(__GNUC__)
+typedef REAL NAME(full) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
+typedef REAL NAME(half) __attribute__((vector_size(BYTES / 2), aligned(sizeof(REAL)), may_alias));
+
+/* n vectors of scores, held in registers while all non-zeros of the row are added. */
+#define TILE(vec, n) do { \
+    vec sum[n] = {{0}}; \
+    for (Py_ssize_t t = 0; t < nnz; t++) { \
+        const vec *row = (const vec *)(w + at[t] + j); \
+        const REAL value = (REAL)x[t]; \
+        _Pragma("GCC unroll 8") \
+        for (int k = 0; k < n; k++) sum[k] += value * row[k]; \
+    } \
+    _Pragma("GCC unroll 8") \
+    for (int k = 0; k < n; k++) ((vec *)(out + j))[k] = sum[k]; \
+    j += n * (Py_ssize_t)(sizeof(vec) / sizeof(REAL)); \
+} while (0)
+#endif
+
+/* out[j] = sum over t of x[t] w[at[t] + j], j < m */
+TARGET static void NAME(scores)(const double *x, const Py_ssize_t *at, Py_ssize_t nnz, const REAL *w,
+                                Py_ssize_t m, REAL *out) {
+    Py_ssize_t j = 0;
+#if defined(__GNUC__)
+    const Py_ssize_t lanes = BYTES / sizeof(REAL);
+    while (m - j >= lanes)
+        switch ((m - j) / lanes) {
+            case 1: TILE(NAME(full), 1); break;
+            case 2: TILE(NAME(full), 2); break;
+            case 3: TILE(NAME(full), 3); break;
+            case 4: TILE(NAME(full), 4); break;
+            case 5: TILE(NAME(full), 5); break;
+            case 6: TILE(NAME(full), 6); break;
+            case 7: TILE(NAME(full), 7); break;
+            default: TILE(NAME(full), 8);
+        }
+    if (m - j >= lanes / 2) TILE(NAME(half), 1);
+#endif
+    for (; j < m; j++) {
+        REAL sum = 0;
+        for (Py_ssize_t t = 0; t < nnz; t++) sum += (REAL)x[t] * w[at[t] + j];
+        out[j] = sum;
+    }
+}
+
+/* w[at[t] + j] += x[t] coef[j], j < m */
+TARGET static void NAME(update)(const double *x, const Py_ssize_t *at, Py_ssize_t nnz,
+                                const REAL *coef, Py_ssize_t m, REAL *w) {
+    for (Py_ssize_t t = 0; t < nnz; t++) {
+        REAL *row = w + at[t];
+        const REAL value = (REAL)x[t];
+        Py_ssize_t j = 0;
+#if defined(__GNUC__)
+        const Py_ssize_t lanes = BYTES / sizeof(REAL);
+        for (; j + lanes <= m; j += lanes)
+            *(NAME(full) *)(row + j) += value * *(const NAME(full) *)(coef + j);
+        for (; j + lanes / 2 <= m; j += lanes / 2)
+            *(NAME(half) *)(row + j) += value * *(const NAME(half) *)(coef + j);
+#endif
+        for (; j < m; j++) row[j] += value * coef[j];
+    }
+}
+
+/* The largest of s[0..m-1] */
+TARGET static REAL NAME(largest)(const REAL *s, Py_ssize_t m) {
+    REAL best[CHUNK], top = s[0];
+    Py_ssize_t j = 0;
+    if (m >= CHUNK) {
+        for (int l = 0; l < CHUNK; l++) best[l] = s[l];
+        for (j = CHUNK; j + CHUNK <= m; j += CHUNK)
+            for (int l = 0; l < CHUNK; l++) best[l] = s[j + l] > best[l] ? s[j + l] : best[l];
+        for (int l = 0; l < CHUNK; l++) top = best[l] > top ? best[l] : top;
+    }
+    for (; j < m; j++) top = s[j] > top ? s[j] : top;
+    return top;
+}
+
+/* The first j >= from with s[j] > floor, or m */
+TARGET static Py_ssize_t NAME(next_above)(const REAL *s, Py_ssize_t from, Py_ssize_t m, REAL floor) {
+    Py_ssize_t j = from;
+    for (; j + CHUNK <= m; j += CHUNK) {
+        int any = 0;
+        for (int l = 0; l < CHUNK; l++) any |= s[j + l] > floor;
+        if (any) break;
+    }
+    while (j < m && !(s[j] > floor)) j++;
+    return j;
+}
+
+/* w, last = w + b (w - last), w */
+TARGET static void NAME(extrapolate)(REAL *w, REAL *last, Py_ssize_t count, REAL b) {
+    for (Py_ssize_t j = 0; j < count; j++) {
+        const REAL now = w[j];
+        w[j] = now + b * (now - last[j]);
+        last[j] = now;
+    }
+}
+
+/* Sum of squares in eight lanes, whatever the width of a vector */
+TARGET static double NAME(squared_norm)(const REAL *w, Py_ssize_t count) {
+    double sum[8] = {0};
+    Py_ssize_t j = 0;
+    for (; j + 8 <= count; j += 8)
+        for (int l = 0; l < 8; l++) sum[l] += (double)w[j + l] * (double)w[j + l];
+    for (int l = 0; j < count; j++, l++) sum[l] += (double)w[j] * (double)w[j];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+#undef TILE

@@ -1,0 +1,81 @@
+"""W(A), and the objective sample by sample, in plain Python: the mirror of `fastmc._objective`."""
+
+
+def add_rows(samples, rows, weights, lam_n):
+    """W += 1/(lambda n) sum_i x_i alpha_i^T for the lists of A, in place.
+
+    Parameters
+    ----------
+    samples : Samples
+    rows : DualRows
+    weights : ndarray of float64, shape (n_features, stride)
+    lam_n : float
+        lambda n.
+    """
+    for i in range(samples.n_samples):
+        if not rows.now[i]:
+            continue
+        coef, own = [0.0] * weights.shape[1], 0.0
+        for j, beta in rows.now[i]:
+            coef[j] = -beta / lam_n
+            own += beta
+        coef[samples.label[i]] = own / lam_n
+        samples.load(i)
+        samples.update(coef, weights)
+
+
+def objective(samples, loss, rows, weights, smoothing, start, stop, losses, gains, gaps, margins):
+    """What each sample adds to primal and dual, written into arrays of shape (n_samples,).
+
+    Parameters
+    ----------
+    samples : Samples
+    loss : Loss
+    rows : DualRows
+        The lists of A.
+    weights : ndarray of float64, shape (n_features, stride)
+    smoothing : float
+        The Moreau parameter gamma.
+    start, stop : int
+        Samples to visit.
+    losses : ndarray
+        omega_i Phi_m(s_i), the envelope of Phi for smoothing > 0: Phi(z) + gamma/2 ||alpha*||^2 at
+        z = s + gamma alpha*, alpha* the projection of -(s + c) / gamma. Any z gives an upper bound.
+    gains : ndarray
+        -<c_i, alpha_i> - gamma_i/2 ||alpha_i||^2.
+    gaps : ndarray
+        losses + <s_i + c_i, alpha_i> + gamma_i/2 ||alpha_i||^2.
+    margins : ndarray
+        The largest s_j + c_j of a wrong class less s_y.
+    """
+    m = samples.n_classes
+    for i in range(start, stop):
+        y, weight = samples.label[i], samples.weight[i]
+        samples.load(i)
+        scores = samples.scores(weights)[:m]
+        samples.add_cost(i, scores)
+        own = inner = squares = 0.0
+        losses[i] = gains[i] = gaps[i] = 0.0
+        for j, beta in rows.now[i]:
+            own += beta
+            squares += beta * beta
+            gains[i] += beta * samples.class_cost(i, j)
+            inner += beta * (scores[j] - scores[y])
+        if weight > 0.0:
+            gamma = smoothing / weight
+            gains[i] -= 0.5 * gamma * (squares + own * own)
+            gaps[i] = 0.5 * gamma * (squares + own * own)
+        gaps[i] -= inner
+        margins[i] = max(s for j, s in enumerate(scores) if j != y) - scores[y]
+        if smoothing == 0.0 and loss.n_ranks == 1:
+            losses[i] = weight * (loss.rho[0] * max(margins[i], 0.0))
+        elif smoothing == 0.0:
+            losses[i] = weight * loss.oracle(scores, y)[0]
+        else:
+            alpha = loss.project([-s / smoothing for s in scores], y)
+            squares = 0.0
+            for a in alpha:
+                squares += a * a
+            nearest = [s + smoothing * a for s, a in zip(scores, alpha)]
+            losses[i] = weight * (loss.oracle(nearest, y)[0] + 0.5 * smoothing * squares)
+        gaps[i] += losses[i]
