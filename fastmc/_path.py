@@ -170,6 +170,8 @@ class _Start:
             unit = loss.project_rows(-costs, problem.label[rows])
             self.dual[rows] = problem.weight[rows][:, None] * unit
         self.direction = problem.weights_of(self.dual, 1.0)
+        # As large as the dual; the scores of every lambda follow from it.
+        self.scores = problem.scores(self.direction)
         self.norm = squared_norm(self.direction)
         self.constant = self._dual_constant()
 
@@ -184,7 +186,7 @@ class _Start:
         return total / self.problem.n_samples
 
     def certificate_at(self, lam):
-        risk = mean_risk(self.problem, self.spec, self.direction / lam, self.smoothing)
+        risk = mean_risk(self.problem, self.spec, self.scores, lam, self.smoothing)
         quadratic = self.norm / (2.0 * lam)
         return combine(quadratic + risk, self.constant - quadratic)
 
@@ -239,11 +241,11 @@ class _Point:
         return self.lam * min(rho, 1.0)
 
 
-def mean_risk(problem, spec, weights, smoothing):
-    """1/n sum_i omega_i Phi_m(s_i)."""
+def mean_risk(problem, spec, scores, lam, smoothing):
+    """1/n sum_i omega_i Phi_m(s_i / lam)."""
     risk = 0.0
     for rows in row_blocks(problem):
-        augmented = problem.augmented(weights, rows)
+        augmented = problem.add_costs(scores[rows] / lam, rows)
         phi = loss_values(spec, augmented, problem.label[rows], smoothing)
         risk += float(np.dot(problem.weight[rows], phi))
     return risk / problem.n_samples

@@ -723,8 +723,8 @@ def test_grid_of_C_reaches_where_each_path_begins(tmp_path):
     splits = _folds.splits_of(stratified_folds(y, 4, np.random.default_rng(0)))
     scores = _folds.path_scores(X, y, splits)
     mean = np.mean(X.multiply(X).sum(axis=1))
-    assert scores.Cs[-1] == 2.0 ** round(np.log2(32 / mean))
-    begin = [fastmc.path(X[rows], y[rows], eps=0.2, lam_min=1 / (scores.Cs[-1] * len(rows))).C[0]
+    assert scores.Cs[-1] == 2.0 ** round(np.log2(16 / mean))
+    begin = [fastmc.path(X[rows], y[rows], eps=_folds.EPS, lam_min=1 / (scores.Cs[-1] * len(rows))).C[0]
              for rows, _ in splits]
     assert scores.Cs[0] <= min(begin) < scores.Cs[1]
     lower = _folds.path_scores(X, y, splits, Cs=[scores.Cs[0] / 64, scores.Cs[0], scores.Cs[-1]])
@@ -740,7 +740,7 @@ def test_weights_and_costs_of_samples_go_with_their_rows(tmp_path):
     cost[np.arange(80), y - 1] = 0.0
     rows, test = split = np.arange(0, 60), np.arange(60, 80)
     scores = _folds.path_scores(X, y, [split], [0.5, 4.0], sample_weight=weight, cost=cost, loss="structured")
-    found = fastmc.path(X[rows], y[rows], eps=0.2, lam_min=1 / (4 * 60), loss="structured",
+    found = fastmc.path(X[rows], y[rows], eps=_folds.EPS, lam_min=1 / (4 * 60), loss="structured",
                         sample_weight=weight[rows], cost=cost[rows])
     assert scores.accuracy.tolist() == [[found.model_at(1 / (C * 60)).score(X[test], y[test])
                                          for C in (0.5, 4.0)]]
@@ -765,10 +765,11 @@ def test_find_C_and_train(run, tmp_path):
 
 def test_find_C_warns_at_the_end_of_the_grid(run, tmp_path):
     write_problem(tmp_path / "t", seed=4)
-    result = run("train", "-C", "-c", "0.125", "t")
-    assert result.code == 0 and "Best C = 0.125 " in result.out
+    best = json.loads(run("train", "-C", "--json", "t").out)["best_C"]
+    result = run("train", "-C", "-c", repr(best), "t")
+    assert result.code == 0 and f"Best C = {best:g} " in result.out
     assert result.err == ("WARNING: the best C is the largest that was tried; "
-                          "larger ones may be better: -c 0.5\n")
+                          f"larger ones may be better: -c {4 * best:g}\n")
 
 
 def test_find_C_on_a_budget(run, tmp_path):
