@@ -7,12 +7,28 @@
 `fastmc.path` gives solutions for all lambda, `fastmc.boosting` has MultiBoost, and
 `python -m fastmc` the command line.
 """
-from fastmc._certificate import Certificate
-from fastmc._model import Model, ModelError, load_model
-from fastmc._path import RegularizationPath, path
-from fastmc._train import ConvergenceWarning, train
-from fastmc.svmlight import SvmlightError, dump_svmlight, load_svmlight
+import importlib
 
 __version__ = "0.1.0"
-__all__ = ["Certificate", "ConvergenceWarning", "Model", "ModelError", "RegularizationPath",
-           "SvmlightError", "dump_svmlight", "load_model", "load_svmlight", "path", "train"]
+
+# Imported on first use: `import fastmc` takes no time, and Ctrl-C ends the command line from its start.
+_HOMES = {
+    "Certificate": "_certificate", "ConvergenceWarning": "_train", "Model": "_model",
+    "ModelError": "_model", "RegularizationPath": "_path", "SvmlightError": "svmlight",
+    "dump_svmlight": "svmlight", "load_model": "_model", "load_svmlight": "svmlight",
+    "path": "_path", "train": "_train"}
+_MODULES = ("boosting", "losses", "stumps", "svmlight")
+__all__ = list(_HOMES)
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return importlib.import_module(f"fastmc.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fastmc' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"fastmc.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_HOMES, *_MODULES})

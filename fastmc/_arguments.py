@@ -8,15 +8,43 @@ from fastmc._path import NO_FOLLOWERS
 from fastmc.losses import LOSSES
 
 
+# Options whose letter or name is not that of the argument in Python.
+LETTERS = {"C": "-c", "bias": "-B", "k": "-k", "n_rounds": "--rounds", "n_threads": "-m",
+           "own_class": "--no-own-class", "tol": "-e"}
+NAMES = ("averaging", "cache_f", "cache_nu", "cache_size", "early_stopping", "eps", "gap_refresh", "lam",
+         "lam_min", "loss", "master", "max_passes", "max_sweeps", "max_time", "rho", "sampling", "smoothing",
+         "solver", "stage_wise", *LETTERS)
+# `name=value`, or a name alone where it can be no other word.
+ARGUMENT = re.compile(rf"(?<![-\w(])(?:({'|'.join(NAMES)})=('[^']*'|\"[^\"]*\"|\[[^]]*\]|[^\s,;:()]+)"
+                      r"|(bias|k|max_passes|max_time|rho|stage_wise|tol)\b(?!=))")
+
+
 class UsageError(Exception):
     """Something wrong on the command line: exit 2."""
+
+
+def in_options(message, lam="--lam"):
+    """A message about arguments of Python as one about the options of the command line.
+
+    `lam` is the option that gives lambda; None leaves `lam=value` as it is.
+    """
+    def words(match):
+        name, value = match[1] or match[3], match[2]
+        if name == "lam" and lam is None:
+            return match[0]
+        option = lam if name == "lam" else LETTERS.get(name, "--" + name.replace("_", "-"))
+        if value in (None, "True", "False"):
+            return option
+        bare = value.strip("[]'\"").replace(", ", ",")
+        return f"{option} {bare}"
+    return ARGUMENT.sub(words, message)
 
 
 def make_parser(command, words, description, quiet=True):
     parser = argparse.ArgumentParser(
         prog=f"python -m fastmc {command}", usage=f"python -m fastmc {command} [options] {words}",
         description=description, allow_abbrev=False,
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=21, width=80))
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=21, width=100))
     parser.add_argument("--json", action="store_true",
                         help="print one JSON object instead of text")
     if quiet:
@@ -32,16 +60,21 @@ def train_parser():
     add = parser.add_argument
     add("training_file", help=argparse.SUPPRESS)
     add("model_file", nargs="?", help=argparse.SUPPRESS)
-    add("-c", dest="C", type=float, metavar="C", help="weight of the loss (default 1)")
+    add("-c", dest="C", type=float, metavar="C",
+        help="weight of the loss (default 1); with -C the largest to try")
     add("--lam", type=float, metavar="L", help="weight of the regulariser, 1/(C n), instead of -c")
     add("-e", dest="tol", type=float, default=1e-3, metavar="TOL",
         help="relative duality gap to stop at (0.001); 0: use all passes")
     add("-v", dest="folds", type=int, metavar="N", help="N-fold cross-validation, writes no model")
+    add("-C", dest="find_C", action="store_true",
+        help="find the C of the best accuracy by cross-validation (-v, default 5 folds) along the path "
+             "of each fold; a model is trained with it only if model_file is given")
     add("-m", dest="n_threads", type=int, default=1, metavar="N", help="threads (1)")
-    add("-C", dest="find_C", action="store_true", help=argparse.SUPPRESS)
+    add("-s", dest="liblinear_solver", metavar="N", help=argparse.SUPPRESS)
     add_problem_options(add)
     add_solver_options(add, list(SOLVERS), "passes")
     add("--averaging", action="store_true", help="bcfw, pairwise, away: also try the average W")
+    add("--validation", metavar="FILE", help="data to tell the accuracy on, during training and after")
     add("--trace", metavar="FILE.csv", help="write a certificate per pass to a table")
     add("--plot", metavar="FILE.png", help="draw a certificate per pass (needs matplotlib)")
     return parser
@@ -135,13 +168,23 @@ def predict_parser():
         add(name, help=argparse.SUPPRESS)
     add("-k", type=int, default=1, metavar="K",
         help="write the K best labels, best first (default 1)")
+    add("--scores", action="store_true",
+        help="write the decision values of these labels behind them, in the same order")
+    add("--plot", metavar="FILE.png",
+        help="draw the top-k error against k and the most confused classes (needs matplotlib)")
     add("-b", dest="probabilities", type=int, default=0, metavar="B", help=argparse.SUPPRESS)
     return parser
 
 
 def info_parser():
     parser = make_parser("info", "model_file", "Tell what a model file holds.", quiet=False)
-    parser.add_argument("model_file", help=argparse.SUPPRESS)
+    add = parser.add_argument
+    add("model_file", help=argparse.SUPPRESS)
+    add("--names", metavar="FILE",
+        help="names of the features, one a line, plain or .gz, .bz2, .xz; lists the heaviest features, "
+             "those of the largest weights, of each class")
+    add("-n", "--top", dest="top", type=int, metavar="N",
+        help="list N features of each class (default 10 with --names), by number without --names")
     return parser
 
 

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from fastmc._master import Master
-from fastmc._train import Progress
+from fastmc._progress import Progress
 from fastmc.stumps import Stumps, outputs as stump_outputs
 
 # Steps of the master's tolerance, and how far it goes, when the best learners are all old ones.

@@ -8,6 +8,7 @@ import numpy as np
 
 from fastmc._arguments import UsageError
 from fastmc._model_text import text_labels
+from fastmc.svmlight import read_pieces
 
 
 class InputError(Exception):
@@ -85,6 +86,17 @@ def cost_value(word, place, own):
     if own and value != 0.0:
         raise InputError(f"{place}: '{text}' stands on the diagonal; the own class must cost 0")
     return value
+
+
+def read_names(path, n_features):
+    """The names of the features, one a line of a file; those that are not needed are left out."""
+    try:
+        names = b"".join(read_pieces(path)).decode("utf-8-sig").split("\n")[:-1]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: names must be in UTF-8, byte {error.start + 1} is not") from None
+    if len(names) < n_features:
+        raise InputError(f"{path}: {len(names)} names, but the model has {n_features} features")
+    return [name.strip() for name in names[:n_features]]
 
 
 def check_cost_size(path, cost, y):

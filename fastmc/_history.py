@@ -40,13 +40,21 @@ class History(Mapping):
     def __repr__(self):
         return f"History({len(self._rows)} certificates; columns {', '.join(COLUMNS)})"
 
-    def to_csv(self, path):
-        """Write the columns with a header line; the file appears whole or not at all."""
+    def to_csv(self, path, more=None):
+        """Write the columns with a header line; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+        more : mapping from column name to sequence, or None
+            Further columns, each as long as those of the history.
+        """
+        more = more or {}
         with replacing(path, "w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            writer.writerows([repr(v) if isinstance(v, float) else v for v in row]
-                             for row in self._rows)
+            writer.writerow([*COLUMNS, *more])
+            writer.writerows([repr(v) if isinstance(v, float) else v for v in (*row, *rest)]
+                             for row, *rest in zip(self._rows, *more.values(), strict=True))
 
     def plot(self, path=None, others=None):
         """Gap and objectives against passes and seconds, on log scales (needs matplotlib).

@@ -54,9 +54,7 @@ class Ranker:
             For a k out of range, and as `decision_function`.
         """
         scores = self.decision_function(X)
-        k = check_k(k, scores.shape[1])
-        # A stable sort keeps equal scores in class order.
-        return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
+        return self.classes_[top_ranks(scores, check_k(k, scores.shape[1]))]
 
     def score(self, X, y):
         """Accuracy: the fraction of samples whose label is predicted.
@@ -101,6 +99,32 @@ class Ranker:
         """
         hits = self.predict_topk(X, k) == check_labels(X, y)[:, None]
         return float(np.mean(~hits.any(axis=1)))
+
+    def plot(self, X, y, path=None):
+        """Top-k error against k, and which classes are taken for which (needs matplotlib).
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Labels; those that training has not seen count as errors.
+        path : str or None
+            Write a picture there, in the format of its extension; None returns the figure alone.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ValueError
+            If X and y do not fit each other or are empty, and as `decision_function`.
+        """
+        from fastmc._plot import plot_predictions
+        own = positions(check_labels(X, y), self.classes_)
+        scores = self.decision_function(X)
+        return plot_predictions(own, np.argmax(scores, axis=1), own_ranks(scores, own),
+                                self.classes_, path)
 
 
 class Model(Ranker):
@@ -279,6 +303,32 @@ def make_model(make, parts, path):
 def is_native(path):
     """Whether the name asks for the native format."""
     return os.fsdecode(path).endswith(".npz")
+
+
+def top_ranks(scores, k):
+    """Columns of the k largest scores of each row, best first."""
+    # A stable sort keeps equal scores in class order.
+    return np.argsort(-scores, axis=1, kind="stable")[:, :k]
+
+
+def positions(y, classes):
+    """Where each label stands among the classes, -1 for labels that are none of them."""
+    found = np.full(len(y), -1)
+    for at, label in enumerate(classes):
+        found[y == label] = at
+    return found
+
+
+def own_ranks(scores, own):
+    """How many classes come before the own one; n_classes where `own`, its position, is -1.
+
+    A label is among the k best exactly if fewer than k classes come before it.
+    """
+    value = np.take_along_axis(scores, np.maximum(own, 0)[:, None], axis=1)
+    first = np.arange(scores.shape[1]) < own[:, None]
+    ranks = ((scores > value) | ((scores == value) & first)).sum(axis=1)
+    ranks[own < 0] = scores.shape[1]
+    return ranks
 
 
 def check_k(k, n_classes):

@@ -12,8 +12,9 @@ from fastmc._model import Model
 from fastmc._options import (check_budgets, check_engine, check_range, check_smoothing, check_solver,
                              make_generator)
 from fastmc._problem import Problem, check_matrix
+from fastmc._progress import Progress
 from fastmc._solvers import make_solver
-from fastmc._train import ConvergenceWarning, Progress
+from fastmc._train import ConvergenceWarning
 from fastmc.losses import check_loss, make_spec
 
 # Each breakpoint is solved to this part of eps; the rest is what W lasts for. Close to 1 means
@@ -169,6 +170,8 @@ class _Start:
             unit = loss.project_rows(-costs, problem.label[rows])
             self.dual[rows] = problem.weight[rows][:, None] * unit
         self.direction = problem.weights_of(self.dual, 1.0)
+        # As large as the dual; the scores of every lambda follow from it.
+        self.scores = problem.scores(self.direction)
         self.norm = squared_norm(self.direction)
         self.constant = self._dual_constant()
 
@@ -183,7 +186,7 @@ class _Start:
         return total / self.problem.n_samples
 
     def certificate_at(self, lam):
-        risk = mean_risk(self.problem, self.spec, self.direction / lam, self.smoothing)
+        risk = mean_risk(self.problem, self.spec, self.scores, lam, self.smoothing)
         quadratic = self.norm / (2.0 * lam)
         return combine(quadratic + risk, self.constant - quadratic)
 
@@ -238,11 +241,11 @@ class _Point:
         return self.lam * min(rho, 1.0)
 
 
-def mean_risk(problem, spec, weights, smoothing):
-    """1/n sum_i omega_i Phi_m(s_i)."""
+def mean_risk(problem, spec, scores, lam, smoothing):
+    """1/n sum_i omega_i Phi_m(s_i / lam)."""
     risk = 0.0
     for rows in row_blocks(problem):
-        augmented = problem.augmented(weights, rows)
+        augmented = problem.add_costs(scores[rows] / lam, rows)
         phi = loss_values(spec, augmented, problem.label[rows], smoothing)
         risk += float(np.dot(problem.weight[rows], phi))
     return risk / problem.n_samples

@@ -1,4 +1,4 @@
-"""Pictures of training runs and of regularization paths: all that uses matplotlib.
+"""Pictures of training runs, regularization paths and predictions: all that uses matplotlib.
 
 Lines differ by marker and dashes, not by colour alone. Figures are made without pyplot, so nothing
 is left in a global state and no display is needed.
@@ -8,6 +8,7 @@ import os
 import numpy as np
 
 from fastmc._files import replacing
+from fastmc._reports import label_text
 
 KINDS = ("eps", "jpg", "pdf", "png", "ps", "svg", "tif", "webp")
 # Dark to light, so that the order survives a black-and-white print.
@@ -16,6 +17,8 @@ COLOURS = ("#000000", "#00518c", "#b5431a", "#4dab74", "#a6a6a6")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Up to here each point has its marker; longer lines have some, evenly spaced.
 FEW = 20
+# Values of k, and classes of a confusion matrix, in a picture of predictions.
+MOST_RANKS, MOST_CLASSES = 20, 10
 # Certificates drawn between two breakpoints of a path.
 BETWEEN = 3
 
@@ -127,6 +130,90 @@ def plot_path(path_object, path=None):
     upper = grid[0].secondary_xaxis("top", functions=(lambda lam: swap(lam, n_samples),) * 2)
     upper.set_xlabel(r"$C = 1 / (\lambda n)$")
     return finish(figure, [], path, kind)
+
+
+def plot_predictions(own, predicted, before, classes, path=None):
+    """Top-k error against k, and how often the most confused classes are taken for one another.
+
+    Parameters
+    ----------
+    own, predicted : ndarray, shape (n_samples,)
+        Positions in `classes` of the own label, -1 for none, and of the best ranked one.
+    before : ndarray, shape (n_samples,)
+        How many classes are ranked before the own one.
+    classes : ndarray, shape (n_classes,)
+    path : str or None
+        Write a picture there, in the format of its extension; None returns the figure alone.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    kind = None if path is None else picture_kind(path)
+    figure = new_figure(11, 5.5)
+    error, confusion = figure.subplots(1, 2, width_ratios=(5, 6))
+    draw_topk_error(error, before, len(classes))
+    shown = most_confused(own, predicted)
+    counts = np.array([[np.sum((own == c) & (predicted == other)) for other in shown] for c in shown])
+    draw_confusion(confusion, counts, [label_text(label) for label in classes[shown].tolist()])
+    return finish(figure, [], path, kind)
+
+
+def draw_topk_error(axes, before, n_classes):
+    ranks = np.arange(1, min(n_classes, MOST_RANKS) + 1)
+    percent = np.array([100.0 * np.mean(before >= k) for k in ranks])
+    draw(axes, ranks, percent, 0, log=False)
+    name_axes([axes], ["top-k error (%)"], "k")
+    axes.set_ylim(0, max(1.05 * percent.max(), 1.0))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    told = "\n".join(f"top-{k}: {percent[k - 1]:.3g} %" for k in (1, 2, 3, 5, 10) if k <= len(ranks))
+    axes.text(0.97, 0.97, told, ha="right", va="top", transform=axes.transAxes,
+              bbox={"facecolor": "white", "edgecolor": "0.8"})
+
+
+def most_confused(own, predicted):
+    """Classes of the pairs that are confused most often, either way, these first; at most MOST_CLASSES."""
+    wrong = (predicted != own) & (own >= 0)
+    pairs = np.sort(np.column_stack([own[wrong], predicted[wrong]]), axis=1)
+    pairs, counts = np.unique(pairs, axis=0, return_counts=True)
+    chosen = []
+    for pair in pairs[np.argsort(-counts, kind="stable")].tolist():
+        new = [c for c in pair if c not in chosen]
+        if len(chosen) + len(new) <= MOST_CLASSES:
+            chosen += new
+    return chosen
+
+
+def draw_confusion(axes, counts, names):
+    """Counts, the darker the more wrong ones; the right ones, on the diagonal, are hatched."""
+    if not names:
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "no class is taken for another", ha="center", transform=axes.transAxes)
+        return
+    wrong = np.where(np.eye(len(names), dtype=bool), 0, counts)
+    axes.imshow(wrong, cmap="Greys", vmin=0, vmax=1.5 * max(1, wrong.max()))
+    for (row, column), count in np.ndenumerate(counts):
+        if row == column:
+            axes.add_patch(hatched(row))
+        if count:
+            dark = row != column and count > 0.9 * wrong.max()
+            axes.text(column, row, str(count), ha="center", va="center", fontsize=8,
+                      color="white" if dark else "black",
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if row == column else None)
+    short = [name if len(name) <= 16 else name[:15] + "\N{HORIZONTAL ELLIPSIS}" for name in names]
+    axes.set_xticks(range(len(names)), short, rotation=45, ha="right", rotation_mode="anchor",
+                    parse_math=False)
+    axes.set_yticks(range(len(names)), short, parse_math=False)
+    axes.set_xlabel("predicted class")
+    axes.set_ylabel("own class")
+    axes.set_title("number of samples, most confused classes first", fontsize="medium")
+
+
+def hatched(at):
+    """A cell of the diagonal."""
+    from matplotlib.patches import Rectangle
+    return Rectangle((at - 0.5, at - 0.5), 1, 1, facecolor="white", edgecolor="0.75", hatch="///",
+                     linewidth=0)
 
 
 def swap(value, n_samples):

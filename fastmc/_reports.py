@@ -42,20 +42,52 @@ def accuracies(ranked, y):
             "topk_correct": {str(j): correct[j] for j in shown}}
 
 
-def accuracy_lines(facts, prefix=""):
+def accuracy_lines(facts, prefix="", counts=False):
     n = facts["n_samples"]
-    count = "" if prefix else f" ({facts['correct']}/{n})"
+    count = f" ({facts['correct']}/{n})" * counts
     yield f"{prefix}Accuracy = {100 * facts['accuracy']:g}%{count}"
     for k, accuracy in facts["topk_accuracy"].items():
-        count = "" if prefix else f" ({facts['topk_correct'][k]}/{n})"
+        count = f" ({facts['topk_correct'][k]}/{n})" * counts
         yield f"{prefix}Top-{k} accuracy = {100 * accuracy:g}%{count}"
+
+
+def predict_text(facts):
+    yield from accuracy_lines(facts, counts=True)
+    yield from file_lines(facts, plot="plot")
 
 
 def train_text(facts):
     yield data_text(facts)
     yield "passes = {n_passes} ({status}), trained in {train_seconds:.2f} s".format(**facts)
     yield certificate_text(facts)
+    if facts["validation"] is not None:
+        yield from accuracy_lines(facts["validation"], "Validation ", counts=True)
     yield from file_lines(facts, model_file="model", trace="trace", plot="plot")
+
+
+def watch_line(passes, k, accuracy):
+    """Top-1 and top-k accuracy on validation data after some passes."""
+    topk = f", top-{k} accuracy = {100 * accuracy[1]:g}%" * (k > 1)
+    return f"pass {passes}: validation accuracy = {100 * accuracy[0]:g}%{topk}"
+
+
+def search_facts(scores, k):
+    """The columns of the table of a search for C: means over the folds, None where not reached."""
+    columns = {"C": scores.Cs, "accuracy": scores.accuracy.mean(axis=0)}
+    if k > 1:
+        columns[f"top{k}_accuracy"] = scores.topk_accuracy.mean(axis=0)
+    return {name: [None if np.isnan(value) else float(value) for value in column]
+            for name, column in columns.items()}
+
+
+def search_text(facts):
+    columns = facts["search"]
+    yield " ".join(f"{name.replace('_', ' ').replace('top', 'top-'):>14}" for name in columns)
+    for C, *means in zip(*columns.values()):
+        shares = ["not reached" if mean is None else f"{100 * mean:.6g}%" for mean in means]
+        yield " ".join(f"{word:>14}" for word in (f"{C:g}", *shares))
+    yield (f"Best C = {facts['best_C']:g}  CV accuracy = {100 * facts['best_accuracy']:g}%  "
+           f"({facts['folds']} folds in {facts['search_seconds']:.2f} s)")
 
 
 def path_facts(path):
@@ -131,6 +163,30 @@ def boost_info_text(facts):
     learners = "class-wise" if facts["class_wise"] else "shared"
     yield f"MultiBoost of {learners} stumps, {'stage-wise, ' * facts['stage_wise']}C = {facts['C']:g}"
     yield from boosted_lines(facts)
+    yield from heaviest_lines(facts)
+
+
+def heaviest_features(model, top, names):
+    """For each class, in order, the features of its largest positive weights: [[name, weight], ...].
+
+    The weight of a feature in a MultiBoost model is the sum of those of its stumps.
+    """
+    heaviest = []
+    for at in range(len(model.classes_)):
+        if isinstance(model, fastmc.Model):
+            weights = model.coef_[at]
+        else:
+            used = np.array([stump[0] for stump in model.learners_[at]], dtype=np.int64)
+            weights = np.bincount(used, model.weights_[at], minlength=model.n_features_in_)
+        best = np.argsort(-weights, kind="stable")[:top]
+        heaviest.append([[names[j], float(weights[j])] for j in best if weights[j] > 0])
+    return heaviest
+
+
+def heaviest_lines(facts):
+    for label, features in zip(facts["classes"], facts.get("heaviest", ())):
+        words = ", ".join(f"{name} {weight:.4g}" for name, weight in features)
+        yield f"class {label_text(label)}: {words}"
 
 
 def shape_lines(facts):
@@ -158,3 +214,4 @@ def info_text(facts):
             yield f"{name} = {facts[key]}"
     yield certificate_text(facts) if facts["primal"] is not None else "certificate = none"
     yield f"dual = {'kept, training can go on from it' if facts['warm_start'] else 'none'}"
+    yield from heaviest_lines(facts)

@@ -1,5 +1,4 @@
 """train(): the one driver of all solvers."""
-import sys
 import time
 import warnings
 
@@ -12,6 +11,7 @@ from fastmc._model import Model
 from fastmc._options import (check_budgets, check_C_or_lam, check_engine, check_smoothing,
                              check_solver, lam_of, make_generator)
 from fastmc._problem import Problem
+from fastmc._progress import Progress
 from fastmc._solvers import Candidate, make_solver
 from fastmc.losses import check_loss, make_spec
 
@@ -162,6 +162,9 @@ class TrainingState:
     certificate : Certificate
         Primal, dual and gap of the best found so far. Computed when asked for (about the time of
         a pass) and then a row of the history.
+    weights : ndarray, shape (n_weights, n_classes)
+        W after this pass, the row of the bias last, float32 or float64; the solver's own array, not to be
+        changed.
     """
 
     def __init__(self, run):
@@ -172,6 +175,10 @@ class TrainingState:
     @property
     def certificate(self):
         return self._run.check()
+
+    @property
+    def weights(self):
+        return self._run.solver.weights
 
 
 class Run:
@@ -286,34 +293,6 @@ class Run:
                      n_samples=problem.n_samples, solver=solver.kind, certificate=self.certificate,
                      status=self.status, n_passes=self.passes, history=self.history,
                      dual=self.dual(), sample_weight=problem.weight)
-
-
-class Progress:
-    """A tqdm bar where tqdm is installed, at most a line a second otherwise; nothing if off."""
-
-    def __init__(self, verbose, total, unit="pass"):
-        self.on, self.bar, self.shown, self.passes = bool(verbose), None, 0.0, 0
-        self.unit = unit
-        if self.on:
-            try:
-                from tqdm import tqdm
-            except ImportError:
-                return
-            self.bar = tqdm(total=total, unit=unit, file=sys.stderr)
-
-    def show(self, text, seconds):
-        """One more pass, and what to say of it."""
-        self.passes += 1
-        if self.bar is not None:
-            self.bar.set_postfix_str(text, refresh=False)
-            self.bar.update()
-        elif self.on and seconds - self.shown >= 1.0:
-            self.shown = seconds
-            print(f"{self.unit} {self.passes}: {text}, {seconds:.1f} s", file=sys.stderr)
-
-    def close(self):
-        if self.bar is not None:
-            self.bar.close()
 
 
 def _initial_dual(init, problem, spec):

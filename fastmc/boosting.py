@@ -11,7 +11,7 @@ import numpy as np
 from fastmc import _boosting_npz, _model_npz
 from fastmc._column_generation import Boosting, outputs_of
 from fastmc._master import Master
-from fastmc._model import ModelError, Ranker, check_labels, is_native, make_model
+from fastmc._model import ModelError, Ranker, check_labels, is_native, make_model, positions
 from fastmc._options import check_choice, check_count, check_range, make_generator
 from fastmc._problem import check_matrix, check_weights, encode_labels
 
@@ -231,11 +231,7 @@ class MultiBoostClassifier(Ranker):
         X = check_matrix(X, "validation X")
         if X.shape[1] != n_features:
             raise ValueError(f"validation X has {X.shape[1]} features, X has {n_features}")
-        y = check_labels(X, y)
-        label = np.full(len(y), -1)
-        for c, name in enumerate(classes):
-            label[y == name] = c
-        return X, label
+        return X, positions(check_labels(X, y), classes)
 
     def decision_function(self, X):
         """F_y(x), shape (n_samples, n_classes)."""

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fastmc._files import replacing
+from fastmc._progress import Progress
 from fastmc._svmlight import Parser
 
 __all__ = ["SvmlightError", "dump_svmlight", "load_svmlight"]
@@ -27,7 +28,7 @@ class SvmlightError(ValueError):
     """A file that does not follow the format; names the file, the line and the token."""
 
 
-def load_svmlight(path, n_features=None, dtype=np.float64, *, ignore_extra=False):
+def load_svmlight(path, n_features=None, dtype=np.float64, *, ignore_extra=False, verbose=0):
     """Read a data file in LIBSVM format.
 
     Names that end in .gz, .bz2 or .xz are decompressed while reading. `#` starts a
@@ -43,6 +44,8 @@ def load_svmlight(path, n_features=None, dtype=np.float64, *, ignore_extra=False
         Kind of the values. float32 rounds the float64 value once more.
     ignore_extra : bool, keyword only
         Drop entries with an index above n_features instead of refusing them.
+    verbose : int, keyword only
+        1 shows progress on standard error, if reading takes longer than two seconds.
 
     Returns
     -------
@@ -69,20 +72,42 @@ def load_svmlight(path, n_features=None, dtype=np.float64, *, ignore_extra=False
     if not 1 <= limit <= _MAX_INDEX:
         raise ValueError(f"n_features must be between 1 and {_MAX_INDEX}, not {n_features}")
     parser = Parser(limit, ignore_extra, dtype == np.float32)
-    _parse(path, parser)
+    _parse(path, parser, verbose)
     return _to_arrays(parser, n_features, dtype)
 
 
-def _parse(path, parser):
+def _parse(path, parser, verbose):
     name = os.fsdecode(path)
-    with open(path, "rb") as raw, _codec(raw, path, "rb") as stream:
-        lines = _whole_lines(stream)
-        while (text := _next_lines(lines, name)) is not None:
-            fault = parser.feed(text)
-            if fault is not None:
-                raise SvmlightError(f"{name}, line {parser.line}: {fault}")
+    for text in read_pieces(path, verbose):
+        fault = parser.feed(text)
+        if fault is not None:
+            raise SvmlightError(f"{name}, line {parser.line}: {fault}")
     if parser.n_rows == 0:
         raise SvmlightError(f"{name}: no rows")
+
+
+def read_pieces(path, verbose=0):
+    """Yield the bytes of a file, unpacked if its name asks for it, in pieces of whole lines.
+
+    Raises
+    ------
+    SvmlightError
+        For damaged compressed files.
+    OSError
+        When the file cannot be opened or read.
+    """
+    name = os.fsdecode(path)
+    with open(path, "rb") as raw, _codec(raw, path, "rb") as stream:
+        lines, done = _whole_lines(stream), 0
+        # What cannot be measured, such as a pipe, has no progress either.
+        progress = Progress(verbose and raw.seekable(), os.fstat(raw.fileno()).st_size, "B",
+                            f"reading {os.path.basename(name)}")
+        with contextlib.closing(progress):
+            while (text := _next_lines(lines, name)) is not None:
+                if progress.on:
+                    progress.show("", steps=raw.tell() - done)
+                    done = raw.tell()
+                yield text
 
 
 def _next_lines(lines, name):

@@ -6,7 +6,8 @@ import pytest
 
 import fastmc
 from fastmc._history import History
-from fastmc._plot import KINDS, plot_histories, plot_path
+from fastmc._model import Model
+from fastmc._plot import KINDS, MOST_CLASSES, most_confused, plot_histories, plot_path
 
 pytest.importorskip("matplotlib")
 
@@ -184,6 +185,71 @@ def test_path_that_ends_above_lambda_max(tmp_path):
     (lam, primal), = points(figure.axes[0].lines[0])
     assert lam == np.nextafter(path.lams[0], np.inf) and path.lams.tolist() == [1e4]
     assert primal == path.certificate_at(lam).primal
+
+
+@pytest.fixture
+def predictions():
+    """A model that scores the features themselves: X, y and the model of 4 classes."""
+    X = np.eye(4)[[0] * 5 + [1] * 6 + [2] * 3 + [3] * 2] + 0.1 * np.arange(4)[::-1]
+    y = np.array(["a"] * 3 + ["b"] * 2 + ["b"] * 5 + ["d"] + ["c"] * 2 + ["b"] + ["d", "e"])
+    return X, y, Model(np.eye(4), ["a", "b", "c", "d"])
+
+
+def test_topk_error_against_k(predictions):
+    X, y, model = predictions
+    error, _ = model.plot(X, y).axes
+    assert (error.get_xlabel(), error.get_ylabel()) == ("k", "top-k error (%)")
+    line, = error.lines
+    assert line.get_xdata().tolist() == [1, 2, 3, 4]
+    assert line.get_ydata().tolist() == [100 * model.topk_error(X, y, k) for k in (1, 2, 3, 4)]
+    assert line.get_ydata()[-1] == 100 / 16  # label e is no class
+    assert error.texts[0].get_text() == "top-1: 31.2 %\ntop-2: 18.8 %\ntop-3: 12.5 %"
+    assert error.get_ylim()[0] == 0.0 and error.get_ylim()[1] > line.get_ydata().max()
+
+
+def test_confusion_of_the_most_confused_classes(predictions):
+    X, y, model = predictions
+    axes = model.plot(X, y).axes[1]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("predicted class", "own class")
+    # b is taken for a twice; b for c and d for b once.
+    names = [label.get_text() for label in axes.get_xticklabels()]
+    assert names == [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c", "d"]
+    assert axes.images[0].get_array().tolist() == [[0, 0, 0, 0], [2, 0, 1, 0], [0, 0, 0, 0], [0, 1, 0, 0]]
+    told = {tuple(text.get_position()): text.get_text() for text in axes.texts}
+    assert told == {(0, 0): "3", (0, 1): "2", (1, 1): "5", (2, 1): "1", (2, 2): "2", (1, 3): "1", (3, 3): "1"}
+    assert [patch.get_hatch() for patch in axes.patches] == ["///"] * 4
+    assert [patch.get_xy() for patch in axes.patches] == [(c - 0.5, c - 0.5) for c in range(4)]
+
+
+def test_only_the_most_confused_pairs_are_drawn():
+    rng = np.random.default_rng(0)
+    own, predicted = rng.integers(0, 30, size=(2, 5000))
+    own[:60], predicted[:60] = 17, 4
+    own[60:100], predicted[60:100] = 4, 9
+    chosen = most_confused(own, predicted)
+    assert chosen[:3] == [4, 17, 9] and len(chosen) <= MOST_CLASSES == len(set(chosen))
+    assert most_confused(np.array([0, 1, -1]), np.array([0, 1, 1])) == []
+
+
+@pytest.mark.parametrize("names", [["$a^$", "_b"], ["x" * 99, "y"], [1.0, 2.5], [False, True]])
+def test_any_class_has_a_name(tmp_path, names):
+    model = Model([[1.0, -1.0]], names)
+    figure = model.plot([[1.0], [2.0]], np.array(names)[[1, 0]], tmp_path / "x.png")
+    shown = [label.get_text() for label in figure.axes[1].get_xticklabels()]
+    assert shown == {"$a^$": ["$a^$", "_b"], 1.0: ["1", "2.5"], False: ["False", "True"]}.get(
+        names[0], ["x" * 15 + "\N{HORIZONTAL ELLIPSIS}", "y"])
+
+
+def test_predictions_without_a_fault(tmp_path):
+    error, confusion = Model([[1.0, -1.0]], [1, 2]).plot([[1.0], [-1.0]], [1, 2], tmp_path / "x.png").axes
+    assert error.lines[0].get_ydata().tolist() == [0.0, 0.0] and error.get_ylim() == (0.0, 1.0)
+    assert [text.get_text() for text in confusion.texts] == ["no class is taken for another"]
+    assert (tmp_path / "x.png").read_bytes().startswith(START["png"])
+
+
+def test_no_predictions():
+    with pytest.raises(ValueError, match="there are no rows to score"):
+        Model([[1.0, -1.0]], [1, 2]).plot(np.zeros((0, 1)), [])
 
 
 @pytest.mark.parametrize("kind", KINDS)
