@@ -152,7 +152,7 @@ class MultiBoostClassifier(Ranker):
     n_features_in_ : int
     learners_ : list of lists
         For each class its learners in order: (feature, threshold, polarity) for stumps. None is
-        there twice, so a class can have fewer than n_rounds_.
+        there twice, so a class can have fewer than `n_rounds_`.
     weights_ : list of ndarray
         Their weights, many of them zero.
     solver_time_ : float
