@@ -1,6 +1,7 @@
 """README and docs say what the code does; every example and command in them runs, and in docstrings."""
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import fastmc
+from fastmc.boosting import MultiBoostClassifier, solve_weights
 from fastmc.cli import main
 from fastmc.losses import LOSSES
 
@@ -43,6 +45,21 @@ def test_what_users_call_has_an_example():
     assert have >= {"fastmc._train.train", "fastmc._path.path", "fastmc._model.Ranker.predict_topk",
                     "fastmc.svmlight.load_svmlight", "fastmc.boosting.solve_weights",
                     "fastmc.boosting.MultiBoostClassifier"}
+
+
+@pytest.mark.parametrize("function", [
+    fastmc.train, fastmc.path, fastmc.load_svmlight, fastmc.dump_svmlight, solve_weights,
+    MultiBoostClassifier, MultiBoostClassifier.fit], ids=lambda function: function.__qualname__)
+def test_docstrings_list_the_parameters(function):
+    sections = re.split(r"\n(\w+)\n-+\n", inspect.getdoc(function))
+    names = re.findall(r"^(\w.*?)(?: :|$)", sections[sections.index("Parameters") + 1], flags=re.M)
+    listed = [name for line in names for name in line.split(", ")]
+    assert sorted(listed) == sorted(set(inspect.signature(function).parameters) - {"self"})
+
+
+def test_the_links_of_the_readme_lead_to_files():
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert "docs/quickstart.md" in links and all((ROOT / link).exists() for link in links)
 
 
 @pytest.mark.parametrize("page", PAGES)
