@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 DEBUG = build/debug
 DEMO = build/demo
 
-.PHONY: demo test test-release test-debug build debug clean
+.PHONY: demo test test-release test-debug docs types build debug clean
 
 demo: build
 	@mkdir -p $(DEMO)
@@ -15,12 +15,19 @@ demo: build
 
 test: test-release test-debug
 
-test-release: build $(VENV)/tests-installed
+test-release: build $(VENV)/test-installed
 	$(BIN)/pytest
 
 # The same tests on a build with bounds checks.
-test-debug: debug $(VENV)/tests-installed
+test-debug: debug $(VENV)/test-installed
 	PYTHONPATH=$(CURDIR)/$(DEBUG)/lib $(BIN)/pytest
+
+# The site, in build/docs; a warning is an error. Read afresh, as pages show what commands print.
+docs: build $(VENV)/docs-installed
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env docs build/docs
+
+types: $(VENV)/types-installed
+	$(BIN)/mypy
 
 build: $(VENV)/installed
 	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
@@ -35,9 +42,10 @@ $(VENV)/installed: pyproject.toml setup.py
 	FASTMC_NO_EXTENSIONS=1 $(BIN)/pip install --quiet --no-build-isolation --editable . 2>$(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
 	@touch $@
 
-$(VENV)/tests-installed: $(VENV)/installed
-	FASTMC_NO_EXTENSIONS=1 $(BIN)/pip install --quiet --no-build-isolation --editable ".[test]" 2>$(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
+# What the extra of that name in pyproject.toml asks for.
+$(VENV)/%-installed: $(VENV)/installed
+	FASTMC_NO_EXTENSIONS=1 $(BIN)/pip install --quiet --no-build-isolation --editable ".[$*]" 2>$(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
 	@touch $@
 
 clean:
-	rm -rf build dist *.egg-info .pytest_cache fastmc/*.so
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache fastmc/*.so

@@ -3,8 +3,9 @@ import argparse
 import math
 import re
 
-from fastmc._options import SAMPLINGS, SOLVERS
+from fastmc._options import SAMPLINGS
 from fastmc._path import NO_FOLLOWERS
+from fastmc._solvers import SOLVERS
 from fastmc.losses import LOSSES
 
 

@@ -1,12 +1,19 @@
 """A trained classifier: scores, labels, and the file formats it is kept in."""
 import numbers
 import os
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastmc import _model_npz, _model_text
+from fastmc._certificate import Certificate
+from fastmc._history import History
 from fastmc._model_text import ModelError
 from fastmc._problem import check_matrix
+from fastmc._types import Array, FilePath, Matrix
+from fastmc.losses import LossSpec
 
 __all__ = ["Model", "ModelError", "load_model"]
 
@@ -14,7 +21,10 @@ __all__ = ["Model", "ModelError", "load_model"]
 class Ranker:
     """Labels from the scores of classes: what has decision_function and classes_ can have these."""
 
-    def predict(self, X):
+    classes_: Array
+    decision_function: Callable[[Matrix], Array]
+
+    def predict(self, X: Matrix) -> Array:
         """The label of the largest score; of equal scores the class that sorts first.
 
         Parameters
@@ -34,7 +44,7 @@ class Ranker:
         best = np.argmax(self.decision_function(X), axis=1)
         return self.classes_[best]
 
-    def predict_topk(self, X, k):
+    def predict_topk(self, X: Matrix, k: int) -> Array:
         """The labels of the k largest scores, best first.
 
         Parameters
@@ -52,11 +62,19 @@ class Ranker:
         ------
         ValueError
             For a k out of range, and as `decision_function`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import fastmc
+        >>> model = fastmc.train(np.eye(3), ["a", "b", "c"])
+        >>> model.predict_topk([[1.0, 0.0, 0.5]], k=2).tolist()
+        [['a', 'c']]
         """
         scores = self.decision_function(X)
         return self.classes_[top_ranks(scores, check_k(k, scores.shape[1]))]
 
-    def score(self, X, y):
+    def score(self, X: Matrix, y: ArrayLike) -> float:
         """Accuracy: the fraction of samples whose label is predicted.
 
         Parameters
@@ -76,7 +94,7 @@ class Ranker:
         """
         return float(np.mean(self.predict(X) == check_labels(X, y)))
 
-    def topk_error(self, X, y, k):
+    def topk_error(self, X: Matrix, y: ArrayLike, k: int) -> float:
         """The fraction of samples whose label is not among the k best.
 
         Parameters
@@ -179,9 +197,17 @@ class Model(Ranker):
         If `weights` is not a matrix with a column for every class and finite.
     """
 
-    def __init__(self, weights, classes, *, spec=None, bias=0.0, C=None, lam=None, smoothing=0.0,
-                 n_samples=None, solver=None, certificate=None, status=None, n_passes=None,
-                 history=None, dual=None, sample_weight=None):
+    # "| Any" where only models read from text have None: nobody has to check for it.
+    certificate: Certificate | Any
+    history: History | Any
+
+    def __init__(self, weights: ArrayLike, classes: ArrayLike, *, spec: LossSpec | None = None,
+                 bias: float = 0.0, C: float | None = None, lam: float | None = None,
+                 smoothing: float | None = 0.0, n_samples: int | None = None,
+                 solver: str | None = None, certificate: Certificate | None = None,
+                 status: str | None = None, n_passes: int | None = None,
+                 history: History | None = None, dual: Any = None,
+                 sample_weight: Array | None = None) -> None:
         self.weights = np.ascontiguousarray(weights, dtype=np.float64)
         self.classes_ = np.asarray(classes)
         self.bias = float(bias)
@@ -196,24 +222,24 @@ class Model(Ranker):
                 f"{self.n_features_in_} features, bias={self.bias:g}, status={self.status!r})")
 
     @property
-    def n_features_in_(self):
+    def n_features_in_(self) -> int:
         return len(self.weights) - (self.bias != 0.0)
 
     @property
-    def coef_(self):
+    def coef_(self) -> Array:
         return self.weights[: self.n_features_in_].T
 
     @property
-    def intercept_(self):
+    def intercept_(self) -> Array:
         if self.bias == 0.0:
             return np.zeros(len(self.classes_))
         return self.bias * self.weights[-1]
 
     @property
-    def loss(self):
+    def loss(self) -> str | None:
         return None if self.spec is None else self.spec.name
 
-    def decision_function(self, X):
+    def decision_function(self, X: Matrix) -> Array:
         """Scores of every class.
 
         Parameters
@@ -239,7 +265,7 @@ class Model(Ranker):
             scores += self.intercept_
         return scores
 
-    def save(self, path):
+    def save(self, path: FilePath) -> None:
         """Write the model to a file, which appears whole or not at all.
 
         A name that ends in .npz gets everything: weights, labels of any kind, loss, parameters,
@@ -263,7 +289,7 @@ class Model(Ranker):
         (_model_npz if is_native(path) else _model_text).save(self, path)
 
 
-def load_model(path):
+def load_model(path: FilePath) -> Model | Any:
     """Read a model that `Model.save` has written, or a LIBLINEAR model of MCSVM_CS type.
 
     Parameters

@@ -2,11 +2,14 @@
 import csv
 import time
 import warnings
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
-from fastmc._certificate import combine, loss_values, row_blocks, squared_norm
+from fastmc._certificate import Certificate, combine, loss_values, row_blocks, squared_norm
 from fastmc._files import replacing
 from fastmc._model import Model
 from fastmc._options import (check_budgets, check_engine, check_range, check_smoothing, check_solver,
@@ -15,6 +18,7 @@ from fastmc._problem import Problem, check_matrix
 from fastmc._progress import Progress
 from fastmc._solvers import make_solver
 from fastmc._train import ConvergenceWarning
+from fastmc._types import Array, FilePath, Matrix, RandomState
 from fastmc.losses import check_loss, make_spec
 
 # Each breakpoint is solved to this part of eps; the rest is what W lasts for. Close to 1 means
@@ -49,6 +53,21 @@ class RegularizationPath:
         "converged", or the budget that ended the path early: "max_passes", "time_limit".
     """
 
+    lams: Array
+    C: Array
+    primal: Array
+    dual: Array
+    gap: Array
+    relative_gap: Array
+    n_passes: Array
+    seconds: Array
+    top1_error: Array | Any  # None without validation data
+    topk_error: Array | Any
+    k: int
+    lam_min: float
+    eps: float
+    status: str
+
     def __init__(self, problem, spec, smoothing, eps, start, points, lam_min, status, k):
         self._problem, self._spec, self._smoothing = problem, spec, smoothing
         self._start, self._points = start, points
@@ -64,7 +83,7 @@ class RegularizationPath:
         if points[0].errors is not None:
             self.top1_error, self.topk_error = np.array([p.errors for p in points]).T
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._points)
 
     def __repr__(self):
@@ -79,11 +98,11 @@ class RegularizationPath:
         above = np.flatnonzero(self.lams >= lam)
         return self._points[above[-1]] if len(above) else None
 
-    def certificate_at(self, lam):
+    def certificate_at(self, lam: float) -> Certificate:
         """Certificate at any lambda >= lam_min, in closed form between breakpoints."""
         return (self._point(lam) or self._start).certificate_at(lam)
 
-    def model_at(self, lam):
+    def model_at(self, lam: float) -> Model:
         """The Model for any lambda >= lam_min.
 
         Raises
@@ -103,7 +122,7 @@ class RegularizationPath:
                      certificate=self.certificate_at(lam), dual=sp.csr_array(dual),
                      sample_weight=problem.weight)
 
-    def served(self, between=0):
+    def served(self, between: int = 0) -> Array:
         """Lambdas where the certified gap is largest, descending; `between` more in each stretch.
 
         W is constant along a stretch and the relative gap along it is largest at one of its ends.
@@ -118,7 +137,7 @@ class RegularizationPath:
                 lams.append(stretch)
         return np.concatenate(lams)
 
-    def columns(self):
+    def columns(self) -> dict[str, Array]:
         """Mapping from column name to array: one entry per breakpoint."""
         columns = {"lam": self.lams, "C": self.C, "primal": self.primal, "dual": self.dual,
                    "gap": self.gap, "relative_gap": self.relative_gap, "passes": self.n_passes,
@@ -128,7 +147,7 @@ class RegularizationPath:
             columns[f"top{self.k}_error"] = self.topk_error
         return columns
 
-    def to_csv(self, path):
+    def to_csv(self, path: FilePath) -> None:
         """Write the breakpoints with a header line; the file appears whole or not at all."""
         columns = self.columns()
         with replacing(path, "w", newline="") as file:
@@ -136,7 +155,7 @@ class RegularizationPath:
             writer.writerow(columns)
             writer.writerows(map(repr, row) for row in zip(*(c.tolist() for c in columns.values())))
 
-    def plot(self, path=None):
+    def plot(self, path: str | None = None) -> Any:
         """Objective, certified gap and errors against lambda (needs matplotlib).
 
         Parameters
@@ -251,11 +270,16 @@ def mean_risk(problem, spec, scores, lam, smoothing):
     return risk / problem.n_samples
 
 
-def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None,
-         smoothing=0.0, solver="auto", sampling="permutation", gap_refresh=10, cache_size=0,
-         cache_f=0.25, cache_nu=0.01, max_passes=1000, max_time=None, bias=None,
-         class_weight=None, sample_weight=None, validation=None, random_state=0, verbose=0,
-         engine="cython"):
+def path(X: Matrix, y: ArrayLike, eps: float = 0.1, lam_min: float | None = None,
+         loss: str = "maxhinge", *, k: int = 1, own_class: bool = True,
+         rho: ArrayLike | None = None, cost: ArrayLike | None = None, smoothing: float = 0.0,
+         solver: str = "auto", sampling: str = "permutation", gap_refresh: int = 10,
+         cache_size: int = 0, cache_f: float = 0.25, cache_nu: float = 0.01, max_passes: int = 1000,
+         max_time: float | None = None, bias: float | None = None,
+         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+         sample_weight: ArrayLike | None = None,
+         validation: tuple[Matrix, ArrayLike] | None = None, random_state: RandomState = 0,
+         verbose: int = 0, engine: str = "cython") -> RegularizationPath:
     """Solutions for every lambda from lambda_max down to lam_min, each certified to eps.
 
     Starts where a closed form is good enough, then keeps W as long as its certificate lasts and
@@ -294,6 +318,18 @@ def path(X, y, eps=0.1, lam_min=None, loss="maxhinge", *, k=1, own_class=True, r
     -----
     ConvergenceWarning
         If a budget ended the path above lam_min.
+
+    Examples
+    --------
+    >>> import fastmc
+    >>> X = [[1.0, 0.0], [0.9, 0.3], [0.0, 1.0], [0.1, 0.8], [-1.0, -1.0], [-0.7, -0.9]]
+    >>> y = ["east", "east", "north", "north", "south", "south"]
+    >>> path = fastmc.path(X, y, eps=0.1, lam_min=0.01)
+    >>> bool(path.relative_gap.max() <= 0.1)
+    True
+    >>> model = path.model_at(0.02)
+    >>> model.score(X, y)
+    1.0
     """
     began = time.perf_counter()
     name = check_loss(loss, k, rho, own_class)

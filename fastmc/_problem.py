@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fastmc import _samples, reference
+from fastmc._types import Array, Matrix
 
 
 class Problem:
@@ -164,7 +165,7 @@ class Problem:
         return cost
 
 
-def check_matrix(X, name="X"):
+def check_matrix(X: Matrix, name: str = "X") -> "sp.csr_array | Array":
     """A CSR matrix with sorted unique columns or a C-ordered 2-D array, float32 or float64."""
     if sp.issparse(X):
         return _check_sparse(X, name)

@@ -1,11 +1,14 @@
 """train(): the one driver of all solvers."""
 import time
 import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
-from fastmc._certificate import combine, infeasibility, primal_value
+from fastmc._certificate import Certificate, combine, infeasibility, primal_value
 from fastmc._history import History
 from fastmc._model import Model
 from fastmc._options import (check_budgets, check_C_or_lam, check_engine, check_smoothing,
@@ -13,17 +16,24 @@ from fastmc._options import (check_budgets, check_C_or_lam, check_engine, check_
 from fastmc._problem import Problem
 from fastmc._progress import Progress
 from fastmc._solvers import Candidate, make_solver
+from fastmc._types import Matrix, RandomState
 from fastmc.losses import check_loss, make_spec
 
 class ConvergenceWarning(UserWarning):
     """Training ended on a budget before the duality gap reached the tolerance."""
 
 
-def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=None, lam=None,
-          smoothing=0.0, solver="auto", sampling="permutation", averaging=False, gap_refresh=10,
-          cache_size=0, cache_f=0.25, cache_nu=0.01, tol=1e-3, max_passes=1000, max_time=None,
-          bias=None, class_weight=None, sample_weight=None, init=None, n_threads=1, random_state=0,
-          callback=None, verbose=0, precision="auto", engine="cython"):
+def train(X: Matrix, y: ArrayLike, loss: str = "maxhinge", *, k: int = 1, own_class: bool = True,
+          rho: ArrayLike | None = None, cost: ArrayLike | None = None, C: float | None = None,
+          lam: float | None = None, smoothing: float = 0.0, solver: str = "auto",
+          sampling: str = "permutation", averaging: bool = False, gap_refresh: int = 10,
+          cache_size: int = 0, cache_f: float = 0.25, cache_nu: float = 0.01, tol: float = 1e-3,
+          max_passes: int = 1000, max_time: float | None = None, bias: float | None = None,
+          class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+          sample_weight: ArrayLike | None = None, init: Model | None = None, n_threads: int = 1,
+          random_state: RandomState = 0,
+          callback: "Callable[[TrainingState], object] | None" = None, verbose: int = 0,
+          precision: str = "auto", engine: str = "cython") -> Model:
     """Train a linear multi-class classifier, with a certificate of how good it is.
 
     Minimises lambda/2 ||W||^2 + 1/n sum_i omega_i Phi(W x_i; y_i) over W (n_classes, n_features)
@@ -119,6 +129,17 @@ def train(X, y, loss="maxhinge", *, k=1, own_class=True, rho=None, cost=None, C=
     -----
     ConvergenceWarning
         If a budget ended training before the gap reached tol.
+
+    Examples
+    --------
+    >>> import fastmc
+    >>> X = [[1.0, 0.0], [0.9, 0.3], [0.0, 1.0], [0.1, 0.8], [-1.0, -1.0], [-0.7, -0.9]]
+    >>> y = ["east", "east", "north", "north", "south", "south"]
+    >>> model = fastmc.train(X, y, loss="topk", k=2, C=10)
+    >>> model.status, model.certificate.relative_gap <= 1e-3
+    ('converged', True)
+    >>> model.score(X, y)
+    1.0
     """
     began = time.perf_counter()
     name = check_loss(loss, k, rho, own_class)
@@ -167,13 +188,17 @@ class TrainingState:
         changed.
     """
 
+    passes: int
+    seconds: float
+    gap_estimate: float
+
     def __init__(self, run):
         self._run = run
         self.passes, self.seconds = run.passes, run.seconds()
         self.gap_estimate = run.solver.gap_estimate()
 
     @property
-    def certificate(self):
+    def certificate(self) -> Certificate:
         return self._run.check()
 
     @property

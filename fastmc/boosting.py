@@ -5,8 +5,11 @@ problem; then each class gets the weak learner with the largest edge, and so on 
 learner has an edge above one, which proves the model optimal over all of them.
 """
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastmc import _boosting_npz, _model_npz
 from fastmc._column_generation import Boosting, outputs_of
@@ -14,11 +17,14 @@ from fastmc._master import Master
 from fastmc._model import ModelError, Ranker, check_labels, is_native, make_model, positions
 from fastmc._options import check_choice, check_count, check_range, make_generator
 from fastmc._problem import check_matrix, check_weights, encode_labels
+from fastmc._types import Array, FilePath, Matrix, RandomState
 
 __all__ = ["MultiBoostClassifier", "load", "solve_weights"]
 
 
-def solve_weights(H, y, C, tol=1e-6, max_sweeps=20000, init=None, random_state=0, engine="cython"):
+def solve_weights(H: ArrayLike, y: ArrayLike, C: float, tol: float = 1e-6, max_sweeps: int = 20000,
+                  init: ArrayLike | None = None, random_state: RandomState = 0,
+                  engine: str = "cython") -> tuple[Array, dict[str, Any]]:
     """Solve the master problem of boosting for given weak learners.
 
     min over w >= 0 of sum w + C/p sum_i sum_{y != y_i} exp(F_y(x_i) - F_{y_i}(x_i)) with
@@ -50,6 +56,19 @@ def solve_weights(H, y, C, tol=1e-6, max_sweeps=20000, init=None, random_state=0
     ------
     ValueError
         Naming the argument and what is wrong with it.
+
+    Examples
+    --------
+    One learner a class, right on all four samples:
+
+    >>> import numpy as np
+    >>> from fastmc.boosting import solve_weights
+    >>> H = np.array([[[1, 1, -1, -1]], [[-1, -1, 1, 1]]], dtype=np.int8)
+    >>> w, info = solve_weights(H, [0, 0, 1, 1], C=10)
+    >>> w.sum(axis=1).round(4).tolist() == [2.3026, 0.0]     # log C, and what it makes idle
+    True
+    >>> info["objective"] - info["lower_bound"] < 1e-6
+    True
     """
     _check_master(C, tol, max_sweeps)
     check_choice("engine", engine, ["cython", "reference"])
@@ -133,7 +152,7 @@ class MultiBoostClassifier(Ranker):
     n_features_in_ : int
     learners_ : list of lists
         For each class its learners in order: (feature, threshold, polarity) for stumps. None is
-        there twice, so a class can have fewer than n_rounds_.
+        there twice, so a class can have fewer than `n_rounds_`.
     weights_ : list of ndarray
         Their weights, many of them zero.
     solver_time_ : float
@@ -145,18 +164,42 @@ class MultiBoostClassifier(Ranker):
     converged_ : bool
         Whether at the end no weak learner had an edge above 1 + tol and no weight violated its
         condition by more than tol.
+
+    Examples
+    --------
+    >>> from fastmc.boosting import MultiBoostClassifier
+    >>> X = [[1.0, 0.0], [0.9, 0.3], [0.0, 1.0], [0.1, 0.8], [-1.0, -1.0], [-0.7, -0.9]]
+    >>> y = ["east", "east", "north", "north", "south", "south"]
+    >>> model = MultiBoostClassifier(n_rounds=5, C=100).fit(X, y)
+    >>> model.score(X, y), model.converged_
+    (1.0, True)
+    >>> model.learners_[0]                       # of "east": feature, threshold, polarity
+    [(0, 0.5, 1)]
     """
 
-    def __init__(self, n_rounds=200, C=1e4, weak_learner="stump", class_wise=True, stage_wise=False,
-                 max_sweeps=5, tol=0.01, master="fcd", early_stopping=None, n_threads=1,
-                 random_state=0, verbose=0, engine="cython"):
+    n_rounds_: int
+    n_features_in_: int
+    learners_: list[list[Any]]
+    weights_: list[Array]
+    solver_time_: float
+    objective_: float
+    lower_bound_: float
+    global_lower_bound_: float
+    converged_: bool
+
+    def __init__(self, n_rounds: int = 200, C: float = 1e4, weak_learner: Any = "stump",
+                 class_wise: bool = True, stage_wise: bool = False, max_sweeps: int = 5,
+                 tol: float = 0.01, master: str = "fcd", early_stopping: int | None = None,
+                 n_threads: int = 1, random_state: RandomState = 0, verbose: int = 0,
+                 engine: str = "cython") -> None:
         self.n_rounds, self.C, self.weak_learner = n_rounds, C, weak_learner
         self.class_wise, self.stage_wise = class_wise, stage_wise
         self.max_sweeps, self.tol, self.master = max_sweeps, tol, master
         self.early_stopping, self.n_threads = early_stopping, n_threads
         self.random_state, self.verbose, self.engine = random_state, verbose, engine
 
-    def fit(self, X, y, sample_weight=None, validation=None):
+    def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None,
+            validation: tuple[Matrix, ArrayLike] | None = None) -> "MultiBoostClassifier":
         """Train.
 
         Parameters
@@ -179,6 +222,7 @@ class MultiBoostClassifier(Ranker):
         self.check_params()
         rng = make_generator(self.random_state)
         X = check_matrix(X)
+        n_features = X.shape[1]
         if 0 in X.shape:
             raise ValueError(f"X is empty: shape {X.shape}")
         classes, label = encode_labels(y, X.shape[0])
@@ -189,7 +233,7 @@ class MultiBoostClassifier(Ranker):
         if not used.all():
             X, label, weight = X[used], label[used], weight[used]
         if validation is not None:
-            validation = self._check_validation(validation, X.shape[1], classes)
+            validation = self._check_validation(validation, n_features, classes)
         elif self.early_stopping is not None:
             X, label, weight, validation = _split(X, label, weight, rng)
         run = Boosting(self, X, label, len(classes), weight, rng, validation)
@@ -233,13 +277,13 @@ class MultiBoostClassifier(Ranker):
             raise ValueError(f"validation X has {X.shape[1]} features, X has {n_features}")
         return X, positions(check_labels(X, y), classes)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Matrix) -> Array:
         """F_y(x), shape (n_samples, n_classes)."""
         X = self._checked(X)
         return np.column_stack([outputs_of(X, learners) @ w
                                 for learners, w in zip(self.learners_, self.weights_)])
 
-    def staged_predict(self, X):
+    def staged_predict(self, X: Matrix) -> Iterator[Array]:
         """Labels after each round, an iterator of arrays."""
         X = self._checked(X)
         if self._stages is None:
@@ -252,12 +296,12 @@ class MultiBoostClassifier(Ranker):
             F = np.column_stack([o[:, : len(w)] @ w for o, w in zip(outputs, weights)])
             yield self.classes_[np.argmax(F, axis=1)]
 
-    def staged_score(self, X, y):
+    def staged_score(self, X: Matrix, y: ArrayLike) -> Iterator[float]:
         """Share of right labels after each round, an iterator."""
         y = check_labels(X, y)
         return (float(np.mean(labels == y)) for labels in self.staged_predict(X))
 
-    def feature_counts(self):
+    def feature_counts(self) -> Array:
         """How many stumps of positive weight use each feature, shape (n_features,)."""
         self._check_fitted()
         if not self._all_stumps():
@@ -266,7 +310,7 @@ class MultiBoostClassifier(Ranker):
                 for learner, weight in zip(learners, w) if weight > 0]
         return np.bincount(np.array(used, dtype=np.intp), minlength=self.n_features_in_)
 
-    def save(self, path):
+    def save(self, path: FilePath) -> None:
         """Write the model to a file of NumPy's .npz format, which appears whole or not at all.
 
         Parameters
@@ -303,11 +347,11 @@ class MultiBoostClassifier(Ranker):
             raise ValueError(f"X has {X.shape[1]} features, the model has {self.n_features_in_}")
         return X
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name."""
         return {name: getattr(self, name) for name in self._names()}
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> "MultiBoostClassifier":
         """Set parameters by name; returns self."""
         for name, value in params.items():
             if name not in self._names():
@@ -333,7 +377,7 @@ def _split(X, label, weight, rng):
     return X[~held], label[~held], weight[~held], (X[held], label[held])
 
 
-def load(path):
+def load(path: FilePath) -> MultiBoostClassifier:
     """Read a model that `MultiBoostClassifier.save` has written.
 
     Parameters

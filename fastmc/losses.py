@@ -1,10 +1,13 @@
 """The losses by name: what the user asks for, and the family member that computes it."""
 import numbers
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastmc import _losses, reference
+from fastmc._types import Array
 
 # name: (class of the kernel and the mirror, which of k and rho it takes)
 LOSSES = {
@@ -33,30 +36,30 @@ class LossSpec:
     """
 
     name: str
-    rho: tuple
+    rho: tuple[float, ...]
     own_class: bool = True
 
-    def __str__(self):
+    def __str__(self) -> str:
         ranks = ", ".join(f"{r:.4g}" for r in self.rho[: min(self.n_ranks, 6)])
         more = ", .." if self.n_ranks > 6 else ""
         return f"loss={self.name!r} of rank weights ({ranks}{more}), own_class={self.own_class}"
 
     @property
-    def family(self):
+    def family(self) -> str:
         return LOSSES[self.name][0]
 
     @property
-    def n_ranks(self):
+    def n_ranks(self) -> int:
         return sum(r > 0 for r in self.rho)
 
-    def make(self, engine="cython"):
+    def make(self, engine: str = "cython") -> Any:
         """The object that computes this loss, of the kernel or of the mirror."""
         module = _losses if engine == "cython" else reference.losses
         args = (self.own_class,) if self.family == "TopKLoss" else ()
         return getattr(module, self.family)(len(self.rho), np.array(self.rho), *args)
 
 
-def check_loss(loss, k=1, rho=None, own_class=True):
+def check_loss(loss: str, k: int = 1, rho: ArrayLike | None = None, own_class: bool = True) -> str:
     """Check the loss parameters that do not depend on the data; return the loss's name.
 
     Raises
@@ -83,7 +86,7 @@ def check_loss(loss, k=1, rho=None, own_class=True):
     return name
 
 
-def _check_rho(rho):
+def _check_rho(rho: ArrayLike) -> Array:
     try:
         rho = np.asarray(rho, dtype=np.float64)
     except (TypeError, ValueError):
@@ -95,7 +98,8 @@ def _check_rho(rho):
     return rho
 
 
-def make_spec(loss, n_classes, k=1, rho=None, own_class=True):
+def make_spec(loss: str, n_classes: int, k: int = 1, rho: ArrayLike | None = None,
+              own_class: bool = True) -> LossSpec:
     """The LossSpec of checked parameters for `n_classes` classes.
 
     Raises
@@ -107,7 +111,7 @@ def make_spec(loss, n_classes, k=1, rho=None, own_class=True):
     if k > n_classes - 1:
         raise ValueError(f"k={k} must be at most n_classes - 1 = {n_classes - 1}")
     padded = np.zeros(n_classes)
-    if LOSSES[name][1] == "rho":
+    if rho is not None:
         rho = _check_rho(rho)
         rho = rho[: np.count_nonzero(rho)]
         if len(rho) > n_classes - 1:

@@ -12,10 +12,12 @@ import zlib
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike
 
 from fastmc._files import replacing
 from fastmc._progress import Progress
 from fastmc._svmlight import Parser
+from fastmc._types import Array, FilePath, Matrix
 
 __all__ = ["SvmlightError", "dump_svmlight", "load_svmlight"]
 
@@ -28,7 +30,8 @@ class SvmlightError(ValueError):
     """A file that does not follow the format; names the file, the line and the token."""
 
 
-def load_svmlight(path, n_features=None, dtype=np.float64, *, ignore_extra=False, verbose=0):
+def load_svmlight(path: FilePath, n_features: int | None = None, dtype: DTypeLike = np.float64, *,
+                  ignore_extra: bool = False, verbose: int = 0) -> tuple[sp.csr_matrix, Array]:
     """Read a data file in LIBSVM format.
 
     Names that end in .gz, .bz2 or .xz are decompressed while reading. `#` starts a
@@ -64,6 +67,14 @@ def load_svmlight(path, n_features=None, dtype=np.float64, *, ignore_extra=False
         For an n_features or dtype out of range.
     OSError
         When the file cannot be opened or read.
+
+    Examples
+    --------
+    >>> import fastmc
+    >>> fastmc.dump_svmlight([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1, 2], "two.svm.bz2")
+    >>> X, y = fastmc.load_svmlight("two.svm.bz2")
+    >>> X.toarray().tolist(), y.tolist()
+    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1, 2])
     """
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
@@ -160,7 +171,7 @@ def _codec(raw, path, mode):
     return contextlib.nullcontext(raw)
 
 
-def dump_svmlight(X, y, path):
+def dump_svmlight(X: Matrix, y: ArrayLike, path: FilePath) -> None:
     """Write a data file in LIBSVM format.
 
     The file appears under its name only when it is complete. Values are written so
@@ -193,7 +204,7 @@ def dump_svmlight(X, y, path):
             stream.write(_format_rows(X, labels, start, min(start + _ROWS, X.shape[0])))
 
 
-def _checked_matrix(X):
+def _checked_matrix(X) -> sp.csr_array:
     X = sp.csr_array(X)
     if X.ndim != 2 or X.shape[0] == 0:
         raise ValueError(f"X must be two-dimensional with at least one row, not of shape {X.shape}")

@@ -62,7 +62,7 @@ def write(folder, **files):
 
 def write_problem(path, n_classes=4, n_samples=80, n_features=15, seed=0):
     rng = np.random.default_rng(seed)
-    X = sp.random_array((n_samples, n_features), density=0.5, rng=rng, format="csr")
+    X = sp.random_array((n_samples, n_features), density=0.5, random_state=rng, format="csr")
     scores = X @ rng.normal(size=(n_features, n_classes))
     y = 1 + np.argmax(scores + rng.normal(scale=0.3, size=scores.shape), axis=1)
     y[:n_classes] = 1 + np.arange(n_classes)

@@ -1,4 +1,8 @@
-"""README and docs/math.md say what the code does."""
+"""README and docs say what the code does; every example and command in them runs, and in docstrings."""
+import doctest
+import importlib
+import inspect
+import pkgutil
 import re
 from pathlib import Path
 
@@ -6,15 +10,67 @@ import numpy as np
 import pytest
 
 import fastmc
+from fastmc.boosting import MultiBoostClassifier, solve_weights
 from fastmc.cli import main
 from fastmc.losses import LOSSES
 
 ROOT = Path(__file__).parent.parent
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md"))
 
 
-def test_the_examples_of_the_readme_run(monkeypatch, tmp_path):
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """An empty working folder with the embedded data."""
     (tmp_path / "data").symlink_to(ROOT / "data")
     monkeypatch.chdir(tmp_path)
+
+
+def examples():
+    """The docstrings of fastmc that have examples."""
+    found = []
+    for module in pkgutil.walk_packages(fastmc.__path__, "fastmc."):
+        if module.name != "fastmc.__main__":
+            found += doctest.DocTestFinder().find(importlib.import_module(module.name))
+    found += doctest.DocTestFinder().find(fastmc)
+    return [test for test in found if test.examples]
+
+
+@pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
+def test_the_examples_of_docstrings_run(test, folder):
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_what_users_call_has_an_example():
+    have = {test.name for test in examples()}
+    assert have >= {"fastmc._train.train", "fastmc._path.path", "fastmc._model.Ranker.predict_topk",
+                    "fastmc.svmlight.load_svmlight", "fastmc.boosting.solve_weights",
+                    "fastmc.boosting.MultiBoostClassifier"}
+
+
+@pytest.mark.parametrize("function", [
+    fastmc.train, fastmc.path, fastmc.load_svmlight, fastmc.dump_svmlight, solve_weights,
+    MultiBoostClassifier, MultiBoostClassifier.fit], ids=lambda function: function.__qualname__)
+def test_docstrings_list_the_parameters(function):
+    sections = re.split(r"\n(\w+)\n-+\n", inspect.getdoc(function))
+    names = re.findall(r"^(\w.*?)(?: :|$)", sections[sections.index("Parameters") + 1], flags=re.M)
+    listed = [name for line in names for name in line.split(", ")]
+    assert sorted(listed) == sorted(set(inspect.signature(function).parameters) - {"self"})
+
+
+def test_the_links_of_the_readme_lead_to_files():
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert "docs/quickstart.md" in links and all((ROOT / link).exists() for link in links)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_and_commands_of_a_page_run(page, folder):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for line in re.findall(r"^    python -m fastmc (.*)$", text, flags=re.M):
+        assert main(line.split()) == 0
+    assert doctest.testfile(str(ROOT / page), module_relative=False, encoding="utf-8").failed == 0
+
+
+def test_the_examples_of_the_readme_run(folder):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
     assert len(blocks) == 4
     names = {}
@@ -28,9 +84,7 @@ def test_the_examples_of_the_readme_run(monkeypatch, tmp_path):
     assert fastmc.load_model("boosted.npz").n_rounds_ == 10
 
 
-def test_the_command_lines_of_the_readme_run(monkeypatch, tmp_path):
-    (tmp_path / "data").symlink_to(ROOT / "data")
-    monkeypatch.chdir(tmp_path)
+def test_the_command_lines_of_the_readme_run(folder):
     lines = re.findall(r"^    python -m fastmc (.*)$", (ROOT / "README.md").read_text(), flags=re.M)
     assert [line.split()[0] for line in lines] == ["train", "predict", "info", "path", "boost"]
     assert [main(line.split()) for line in lines] == [0] * 5

@@ -25,7 +25,7 @@ def small_model(classes=(2, 5, 9), **options):
 
 def problem(n_classes, seed=0, n_samples=60, n_features=12):
     rng = np.random.default_rng(seed)
-    X = sp.random_array((n_samples, n_features), density=0.4, rng=rng, format="csr")
+    X = sp.random_array((n_samples, n_features), density=0.4, random_state=rng, format="csr")
     W = rng.normal(size=(n_features, n_classes))
     y = np.argmax(X @ W + rng.normal(scale=0.3, size=(n_samples, n_classes)), axis=1)
     y[:n_classes] = np.arange(n_classes)

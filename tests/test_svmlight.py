@@ -470,7 +470,7 @@ def test_round_trip_of_any_float(tmp_path_factory, values):
 
 
 def test_round_trip_of_many_rows(tmp_path):
-    X = sp.random_array((2500, 40), density=0.1, format="csr", rng=np.random.default_rng(1))
+    X = sp.random_array((2500, 40), density=0.1, format="csr", random_state=np.random.default_rng(1))
     y = np.arange(2500) / 7
     dump_svmlight(X, y, tmp_path / "a.svm")
     X_read, y_read = load_svmlight(tmp_path / "a.svm", n_features=40)
