@@ -28,20 +28,20 @@ def cross_predict(X, y, fold, k, options):
         if len(classes) == 1:
             ranked[test] = classes[0]
         else:
-            model = train(X[rows], y[rows], **_fold_options(options, np.unique(y), classes))
+            model = train(X[rows], y[rows], **fold_options(options, np.unique(y), classes))
             ranked[test] = model.predict_topk(X[test], k)
     return ranked
 
 
-def _fold_options(options, all_classes, classes):
+def fold_options(options, all_classes, classes):
     """The options with costs and weights of the classes that a fold's model has."""
     options = dict(options)
-    if options["class_weight"] is not None:
+    if isinstance(options["class_weight"], dict):
         # Labels of no sample at all stay, for the warning that train() gives.
         options["class_weight"] = {
             label: weight for label, weight in options["class_weight"].items()
             if label in classes or label not in all_classes}
     if options["cost"] is not None:
         present = np.isin(all_classes, classes)
-        options["cost"] = options["cost"][np.ix_(present, present)]
+        options["cost"] = np.asarray(options["cost"])[np.ix_(present, present)]
     return options
