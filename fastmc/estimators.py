@@ -317,7 +317,7 @@ class MulticlassSVCCV(MulticlassSVC):
     """
 
     def __init__(self, Cs=16, loss="maxhinge", *, k=1, rho=None, cost=None, own_class=True,
-                 smoothing=0.0, eps=0.05, cv=None, scoring=None, solver="auto", tol=1e-3, max_iter=1000,
+                 smoothing=0.0, eps=0.1, cv=None, scoring=None, solver="auto", tol=1e-3, max_iter=1000,
                  fit_intercept=True, intercept_scaling=1.0, class_weight=None, n_jobs=None,
                  random_state=0, verbose=0):
         self.Cs, self.loss, self.k, self.rho, self.cost = Cs, loss, k, rho, cost

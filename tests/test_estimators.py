@@ -309,11 +309,11 @@ def test_scores_are_those_of_the_paths(some_digits):
     p = some_digits
     Cs = np.array([1.0, 0.001, 0.01, 0.1])
     options = {"loss": "topk", "k": 2, "smoothing": 0.1}
-    estimator = MulticlassSVCCV(Cs=Cs, cv=3, eps=0.1, **options).fit(p.X, p.y, p.weight)
+    estimator = MulticlassSVCCV(Cs=Cs, cv=3, eps=0.05, **options).fit(p.X, p.y, p.weight)
     np.testing.assert_array_equal(estimator.Cs_, np.sort(Cs))
     for row, (train, test) in enumerate(StratifiedKFold(3).split(p.X, p.y)):
         lams = 1 / (estimator.Cs_ * len(train))
-        path = fastmc.path(p.X[train], p.y[train], 0.1, lams[-1], bias=1.0, sample_weight=p.weight[train],
+        path = fastmc.path(p.X[train], p.y[train], 0.05, lams[-1], bias=1.0, sample_weight=p.weight[train],
                            **options)
         for column, lam in enumerate(lams):
             hits = path.model_at(lam).predict(p.X[test]) == p.y[test]
@@ -351,8 +351,7 @@ def test_folds_scorers_and_jobs(some_digits):
     two = clone(one).set_params(n_jobs=2).fit(sp.csr_array(p.X), p.y)
     np.testing.assert_array_equal(one.scores_, two.scores_)
     for row, (train, test) in enumerate(splits):
-        path = fastmc.path(sp.csr_array(p.X[train]), p.y[train], lam_min=1 / (0.1 * len(train)), bias=1.0,
-                           eps=0.05)
+        path = fastmc.path(sp.csr_array(p.X[train]), p.y[train], lam_min=1 / (0.1 * len(train)), bias=1.0)
         model = path.model_at(1 / (0.1 * len(train)))
         assert one.scores_[row, 1] == pytest.approx(1 - model.topk_error(sp.csr_array(p.X[test]), p.y[test], 3))
 
@@ -366,7 +365,7 @@ def test_a_class_that_a_fold_lacks(some_digits):
         estimator.fit(X, y)
     train, test = next(part for part in StratifiedKFold(2).split(X, y) if 4 in y[part[1]])
     lam, kept = 1 / (0.1 * len(train)), np.arange(10) != 4
-    path = fastmc.path(X[train], y[train], eps=0.05, lam_min=lam, loss="structured", cost=p.cost[kept][:, kept],
+    path = fastmc.path(X[train], y[train], lam_min=lam, loss="structured", cost=p.cost[kept][:, kept],
                        bias=1.0, class_weight={5: 2.0})
     assert path.model_at(lam).score(X[test], y[test]) in estimator.scores_
     assert_is_of(estimator, fastmc.train(X, y, loss="structured", cost=p.cost, C=0.1, bias=1.0,
