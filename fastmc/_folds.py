@@ -43,5 +43,5 @@ def fold_options(options, all_classes, classes):
             if label in classes or label not in all_classes}
     if options["cost"] is not None:
         present = np.isin(all_classes, classes)
-        options["cost"] = np.asarray(options["cost"])[np.ix_(present, present)]
+        options["cost"] = options["cost"][np.ix_(present, present)]
     return options

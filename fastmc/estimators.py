@@ -23,7 +23,7 @@ from fastmc._folds import fold_options
 from fastmc._model import check_labels
 from fastmc._options import C_RANGE, check_count, check_range
 from fastmc._path import path
-from fastmc._problem import check_numbers, check_weights
+from fastmc._problem import check_numbers, check_weights, encode_labels
 from fastmc._train import ConvergenceWarning as BudgetWarning
 from fastmc._train import train
 
@@ -128,6 +128,8 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked_training(self, X, y):
         X, y = validate_data(self, X, y, **MATRIX)
+        # First, for its clearer errors about labels that cannot be sorted.
+        encode_labels(y, len(y))
         check_classification_targets(y)
         return X, y
 
@@ -248,7 +250,7 @@ class MulticlassSVC(RankingClassifier):
             with without_budget_warnings():
                 model = train(X, y, C=C, tol=self.tol, sample_weight=sample_weight, init=init,
                               n_threads=1,  # effective_n_jobs(self.n_jobs) once train takes more
-                              **self._options())
+                              **self._options(y))
         except ValueError as error:
             if init is None or not str(error).startswith("init"):
                 raise
@@ -260,12 +262,17 @@ class MulticlassSVC(RankingClassifier):
                           ConvergenceWarning, stacklevel=3)
         return self._take(model)
 
-    def _options(self):
+    def _options(self, y):
         """The arguments that train() and path() share."""
         check_count("max_iter", self.max_iter, 1)
         check_range("intercept_scaling", self.intercept_scaling, 0.0)
-        same = ("loss", "k", "rho", "cost", "own_class", "smoothing", "solver", "class_weight", "verbose")
-        return {**{name: getattr(self, name) for name in same}, "max_passes": self.max_iter,
+        cost, n_classes = self.cost, len(np.unique(y))
+        if cost is not None:
+            cost = check_numbers(cost, "cost")
+            if cost.shape != (n_classes, n_classes):
+                raise ValueError(f"cost has shape {cost.shape}, expected ({n_classes}, {n_classes})")
+        same = ("loss", "k", "rho", "own_class", "smoothing", "solver", "class_weight", "verbose")
+        return {**{name: getattr(self, name) for name in same}, "cost": cost, "max_passes": self.max_iter,
                 "bias": self.intercept_scaling if self.fit_intercept else None,
                 "random_state": seed_of(self.random_state)}
 
@@ -355,9 +362,11 @@ class MulticlassSVCCV(MulticlassSVC):
         """
         X, y = self._checked_training(X, y)
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
-        Cs, options = values_of_C(self.Cs), self._options()
+        Cs, options = values_of_C(self.Cs), self._options(y)
         scorer = check_scoring(self, scoring=self.scoring)
-        folds = check_cv(self.cv, y, classifier=True).split(X, y)
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        if not folds:
+            raise ValueError(f"cv={self.cv!r} has no folds")
         scores = np.array(Parallel(n_jobs=self.n_jobs)(
             delayed(fold_scores)(X, y, weight, *fold, Cs, self.eps, scorer, options) for fold in folds))
         best = self._best(Cs, scores.mean(axis=0))

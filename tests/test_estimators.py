@@ -141,6 +141,8 @@ def test_random_states(some_digits):
     ({"loss": "wtopk"}, "needs rho"),
     ({"loss": "structured"}, "needs cost"),
     ({"cost": np.ones((3, 3))}, r"cost has shape \(3, 3\), expected \(10, 10\)"),
+    ({"cost": np.zeros((300, 10))}, r"cost has shape \(300, 10\), expected \(10, 10\)"),
+    ({"cost": np.ones((10, 10))}, r"cost\[0, 0\]=1.0 must be zero"),
     ({"max_iter": 0}, "max_iter=0 must be a whole number of at least 1"),
     ({"intercept_scaling": 0}, "intercept_scaling=0 must be a finite number above 0"),
     ({"C": -1.0}, r"C=-1\.0 must be"),
@@ -244,6 +246,12 @@ def test_one_class_is_refused(estimator, some_digits):
 def test_continuous_labels_are_refused(estimator, some_digits):
     with pytest.raises(ValueError, match="Unknown label type"):
         estimator.fit(some_digits.X, some_digits.y + 0.5)
+
+
+@pytest.mark.parametrize("labels", [["a", 1, "b"], ["a", None, "b"]])
+def test_labels_that_cannot_be_sorted_are_refused(estimator, some_digits, labels):
+    with pytest.raises(ValueError, match="y mixes labels that cannot be sorted together"):
+        estimator.fit(some_digits.X, np.array(labels * 100, dtype=object))
 
 
 def test_cross_val_score(estimator, some_digits):
@@ -381,6 +389,15 @@ def test_a_path_that_ends_early(some_digits):
     assert estimator.best_score_ == estimator.scores_[:, 0].mean()
     with pytest.raises(ValueError, match="max_iter=1 ended the path of a fold before the smallest C"):
         MulticlassSVCCV(Cs=[1e3], max_iter=1).fit(p.X, p.y)
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"cv": []}, r"cv=\[\] has no folds"), ({"eps": 0}, "eps=0 must be"), ({"loss": "topk", "k": 10}, "k=10 must be"),
+    ({"solver": "pg"}, "solver='pg' cannot follow a path"), ({"cost": [[0, 1], [1, 0]]}, r"cost has shape \(2, 2\)"),
+])
+def test_wrong_parameters_of_the_path(some_digits, options, message):
+    with pytest.raises(ValueError, match=message):
+        MulticlassSVCCV(Cs=[0.01], **options).fit(some_digits.X, some_digits.y)
 
 
 @pytest.mark.parametrize("Cs, message", [
