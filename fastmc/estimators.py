@@ -225,7 +225,7 @@ class MulticlassSVC(RankingClassifier):
         y : array-like, shape (n_samples,)
             Labels of any sortable kind.
         sample_weight : array-like or None, shape (n_samples,)
-            Non-negative. Weight w equals w copies, weight 0 equals removal.
+            Non-negative. Weight w equals w copies, weight 0 equals removal but that the class stays.
 
         Returns
         -------
@@ -258,7 +258,7 @@ class MulticlassSVC(RankingClassifier):
         if model.status == "max_passes" and self.tol > 0:
             warnings.warn(f"training stopped after max_iter={self.max_iter} passes at a relative duality "
                           f"gap of {model.certificate.relative_gap:.3g}, above tol={self.tol:g}; raise "
-                          f"max_iter, raise tol, lower C={C:g}, or scale the features",
+                          f"max_iter, raise tol, lower C={model.C:g}, or scale the features",
                           ConvergenceWarning, stacklevel=3)
         return self._take(model)
 

@@ -392,8 +392,9 @@ def test_a_path_that_ends_early(some_digits):
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"cv": []}, r"cv=\[\] has no folds"), ({"eps": 0}, "eps=0 must be"), ({"loss": "topk", "k": 10}, "k=10 must be"),
-    ({"solver": "pg"}, "solver='pg' cannot follow a path"), ({"cost": [[0, 1], [1, 0]]}, r"cost has shape \(2, 2\)"),
+    ({"cv": []}, r"cv=\[\] has no folds"), ({"eps": 0}, "eps=0 must be"),
+    ({"loss": "topk", "k": 10}, "k=10 must be"), ({"solver": "pg"}, "solver='pg' cannot follow"),
+    ({"cost": [[0, 1], [1, 0]]}, r"cost has shape \(2, 2\)"),
 ])
 def test_wrong_parameters_of_the_path(some_digits, options, message):
     with pytest.raises(ValueError, match=message):
