@@ -54,7 +54,7 @@ def cross_predict(X, y, fold, k, options):
         if len(classes) == 1:
             ranked[test] = classes[0]
         else:
-            model = train(X[rows], y[rows], **_options_of(rows, y, options))
+            model = train(X[rows], y[rows], **fold_options(rows, y, options))
             ranked[test] = model.predict_topk(X[test], k)
     return ranked
 
@@ -145,7 +145,7 @@ def _curve(X, y, rows, test, Cs, largest, top, eps, options):
         return np.full((2, 1 if Cs is None else len(Cs)), np.mean(y[test] == classes[0]))
     check_k(top, len(classes))
     n_samples = len(rows)
-    found = path(X[rows], y[rows], eps, 1.0 / (largest * n_samples), **_options_of(rows, y, options))
+    found = path(X[rows], y[rows], eps, 1.0 / (largest * n_samples), **fold_options(rows, y, options))
     if Cs is None:
         # The first is at or below the C where the path begins.
         Cs = halves(largest, 1 + max(0, int(np.ceil(np.log2(largest / found.C[0])))))
@@ -157,7 +157,7 @@ def _curve(X, y, rows, test, Cs, largest, top, eps, options):
     return curve
 
 
-def _options_of(rows, y, options):
+def fold_options(rows, y, options):
     """The options with the costs and weights of a part of the samples and its classes."""
     options, all_classes, classes = dict(options), np.unique(y), np.unique(y[rows])
     if isinstance(options.get("class_weight"), dict):

@@ -216,7 +216,7 @@ class _Start:
             high *= 4.0
             if high > 1e200:
                 raise ValueError(f"eps={eps:g} cannot be certified at any lambda: raise eps, or change "
-                                 f"smoothing={self.smoothing:g}, cost or sample_weight")
+                                 f"smoothing={self.smoothing:g}, cost, sample_weight or the scale of X")
         while low > 1e-300 and self.certificate_at(low).relative_gap <= eps:
             low /= 4.0
         while high / low > 1.01:

@@ -315,7 +315,8 @@ def squared_row_norms(X):
     if not sp.issparse(X):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
     squares = X.data.astype(np.float64)
-    squares *= squares
+    with np.errstate(over="ignore"):
+        squares *= squares
     norms = np.zeros(X.shape[0])
     # reduceat sums from one start to the next; rows without entries have no start of their own.
     filled = np.diff(X.indptr) > 0

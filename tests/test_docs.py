@@ -72,7 +72,7 @@ def test_the_examples_and_commands_of_a_page_run(page, folder):
 
 def test_the_examples_of_the_readme_run(folder):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names = {}
     for code in blocks:
         exec(compile(code, "README.md", "exec"), names)
@@ -82,6 +82,7 @@ def test_the_examples_of_the_readme_run(folder):
     assert names["path"].relative_gap.max() <= 0.1
     assert names["best"].score(names["X_test"], names["y_test"]) == 1 - names["path"].top1_error.min()
     assert fastmc.load_model("boosted.npz").n_rounds_ == 10
+    assert names["classifier"].topk_score(names["vectorizer"].transform(names["texts"]), names["y"], k=5) > 0.99
 
 
 def test_the_command_lines_of_the_readme_run(folder):
