@@ -229,7 +229,7 @@ def converge(data, smoothing, options):
         for name, solver in solvers.items():
             spent[name] += pass_seconds(solver, rng)
             if iteration in marks:
-                found = _certificate.certificate(problem, spec, solver.weights, solver.dual, lam, smoothing)
+                found = _certificate.certificate(problem, spec, solver.weights, solver.dual_matrix(), lam, smoothing)
                 rows.append({"dataset": data.name, "smoothing": smoothing, "solver": PAPER_NAMES[name],
                              "iteration": iteration, "seconds": spent[name], "primal": found.primal,
                              "dual": found.dual, "gap": found.gap})

@@ -73,7 +73,7 @@ def trace(data, name, method, options):
         if passes < max(marked + 1, 1.05 * marked) and passes < options.passes:
             continue
         marked = passes
-        found = _certificate.certificate(problem, spec, solver.weights, solver.dual, lam)
+        found = _certificate.certificate(problem, spec, solver.weights, solver.dual_matrix(), lam)
         calls, n_active = solver.oracle_calls, len(solver.active)
         rows.append({"dataset": data.name, "C": options.C, "solver": name, "seed": options.seed,
                      "oracle_calls": calls, "cache_hits": solver.cache_hits, "passes": passes,

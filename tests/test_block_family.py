@@ -196,7 +196,7 @@ def sweep_both(pair, passes, seed=0):
         if kernel.atoms is not None:
             for i in range(kernel.problem.n_samples):
                 assert kernel.atoms.items(i) == mirror.atoms.items(i)
-        for ours, theirs in zip(kernel.candidates(), mirror.candidates()):
+        for ours, theirs in zip(kernel.pairs(), mirror.pairs(), strict=True):
             np.testing.assert_array_equal(ours[0], theirs[0])
             np.testing.assert_array_equal(ours[1], theirs[1])
     assert np.abs(kernel.weights).max() > 0
@@ -220,7 +220,7 @@ def test_kernel_equals_mirror(draw, loss_options, kind, smoothing):
                 if at % 2 == 0:
                     start = make_solver("sdca", problem, spec, lam)
                     list(start.sweep(np.random.default_rng(at)))
-                    dual = start.dual
+                    dual = start.dual_matrix().toarray()
                 pair = twins(problem, spec, lam, smoothing, dual, name=kind, sampling=sampling,
                              cache_size=cache, averaging=at % 3 == 0, gap_refresh=2)
                 sweep_both(pair, 4, at)

@@ -123,13 +123,14 @@ def test_gap_of_a_scaled_dual(draw, loss_options, smoothing, rho):
     solver = make_solver("sdca", problem, spec, lam, smoothing)
     for _ in range(2):
         list(solver.sweep(np.random.default_rng(0)))
-    weights = problem.weights_of(solver.dual, lam)
-    before = certificate(problem, spec, weights, solver.dual, lam, smoothing)
-    after = certificate(problem, spec, weights, rho * solver.dual, rho * lam, smoothing)
+    dual = solver.dual_matrix().toarray()
+    weights = problem.weights_of(dual, lam)
+    before = certificate(problem, spec, weights, dual, lam, smoothing)
+    after = certificate(problem, spec, weights, rho * dual, rho * lam, smoothing)
     regularizer = 0.5 * lam * np.sum(weights**2)
     risk = before.primal - regularizer
     curvature = 0.0
-    for alpha, weight in zip(solver.dual, p.weight):
+    for alpha, weight in zip(dual, p.weight):
         if weight > 0:
             curvature += 0.5 * smoothing / weight * np.sum(alpha**2) / 30
     expected = rho * before.gap + (1 - rho) * risk - rho * (1 - rho) * curvature
