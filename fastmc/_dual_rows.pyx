@@ -119,6 +119,8 @@ cdef class DualRows:
         for i in range(self.n_samples):
             if starts[i + 1] > starts[i]:
                 self.replace(i, &classes[starts[i]], &beta[starts[i]], starts[i + 1] - starts[i])
+            else:
+                self.replace(i, NULL, NULL, 0)
         self.forget()
 
     def rows_of(self):

@@ -17,6 +17,8 @@ from fastmc._certificate import (dual_value, loss_values, losses_and_gaps, prima
 
 # Multiplications a slice may take: well under a second, far above the cost of a call.
 SLICE_WORK = 30_000_000
+# Down to this relative gap float32 is exact enough for W.
+SINGLE_GAP = 1e-4
 
 Candidate = namedtuple("Candidate", "primal dual keep_weights keep_dual")
 Candidate.__doc__ = """The two halves of a certificate, which need not belong together.
@@ -104,9 +106,6 @@ class Solver:
         """What the gap is compared with; `best` is the best primal certified so far."""
         return best
 
-    def certified(self, relative_gap):
-        """Called with the relative gap after each certificate."""
-
 
 class DenseSolver(Solver):
     """W(A) and A as dense arrays."""
@@ -159,9 +158,12 @@ def copied(array):
 class ExactSolver(Solver):
     """Exact block maximisation in random order with momentum; A as short lists.
 
-    W has rows of whole vectors, in float32 or float64. A certificate takes W(A) in float64, and the
-    passes go on from there.
+    W has rows of whole vectors, in float32 or float64. A certificate takes W(A) in float64 and changes
+    nothing: who looks on does not disturb.
     """
+
+    # Passes after which W is freed of rounding.
+    REFRESH = 32
 
     def __init__(self, problem, spec, lam, smoothing, engine, dual, kind, sampling="permutation",
                  gap_refresh=10, precision="double"):
@@ -170,10 +172,12 @@ class ExactSolver(Solver):
         self.engine = engine
         self.gains = np.zeros(problem.n_samples)
         self.rows = self.kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
-        self.dual_estimate, self.momentum = 0.0, Momentum()
+        self.dual_estimate, self.momentum, self.n_passes = 0.0, Momentum(), 0
         self.passes_since_refresh, self.full_gap = 0, None
         if sampling == "gap":
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
+        # W(A) of the last certificate, and how many there were.
+        self.checked, self.n_checked, self.checked_samples = None, 0, problem.samples(engine)
         self.precision = precision
         single = precision == "single" or (precision == "auto" and tame(problem, lam, smoothing))
         self.set_precision(np.float32 if single else np.float64)
@@ -182,17 +186,14 @@ class ExactSolver(Solver):
 
     def set_precision(self, dtype):
         """W = W(A) in this precision from here on."""
-        problem, vector = self.problem, 32 // np.dtype(dtype).itemsize
-        self.stride = -(-problem.n_classes // vector) * vector
-        self.samples = self.checked_samples = problem.samples(self.engine, self.stride)
-        if dtype == np.float32:
-            self.checked_samples = problem.samples(self.engine)
-        self.padded = self.last = self.checked = None
-        self.padded = np.zeros((problem.n_weights, self.stride), dtype)
-        self.last = np.zeros_like(self.padded)
-        # Of the last certificate, in float64; the passes' own array if they have that precision.
-        self.checked = np.zeros((problem.n_weights, problem.n_classes)) if dtype == np.float32 else self.padded
-        self.refresh_weights()
+        vector = 32 // np.dtype(dtype).itemsize
+        stride = -(-self.problem.n_classes // vector) * vector
+        self.samples = self.problem.samples(self.engine, stride)
+        self.padded = self.last = None
+        self.padded = np.zeros((self.problem.n_weights, stride), dtype)
+        if self.n_passes:
+            self.refresh_weights()
+        self.last = self.padded.copy()
         self.momentum.restart()
 
     @property
@@ -209,19 +210,24 @@ class ExactSolver(Solver):
         return alphas(*self.rows.rows_of(), self.problem)
 
     def refresh_weights(self):
-        """W = W(A) freed of the rounding of many steps; float64 in self.checked."""
-        self.weights_into(self.checked, self.rows, self.checked_samples)
-        if self.checked is not self.padded:
-            self.weights[:] = self.checked
+        """W = W(A) freed of the rounding of many steps."""
+        self.check_weights()
+        self.weights[:] = self.checked
 
-    def weights_into(self, weights, rows, samples):
-        weights[:] = 0.0
-        self.kernels["objective"].add_rows(samples, rows, weights, self.lam_n)
+    def check_weights(self):
+        """W(A) in float64 into self.checked."""
+        if self.checked is None:
+            self.checked = np.zeros((self.problem.n_weights, self.problem.n_classes))
+        self.checked[:] = 0.0
+        self.kernels["objective"].add_rows(self.checked_samples, self.rows, self.checked, self.lam_n)
+        self.n_checked += 1
 
     def sweep(self, rng):
         if self.sampling == "gap" and (self.full_gap is None or
                                        0 < self.gap_refresh <= self.passes_since_refresh):
             yield from self.refresh()
+        elif self.n_passes % self.REFRESH == self.REFRESH - 1:
+            self.undo_drift()
         order, b = self.draw(rng), 0.0
         if self.sampling == "permutation":
             b = self.momentum.next()
@@ -232,9 +238,25 @@ class ExactSolver(Solver):
             self.oracle_calls += stop - start
             yield
         self.passes_since_refresh += 1
+        self.n_passes += 1
         norm = self.kernels["sdca"].squared_norm(self.samples, self.padded)
         self.dual_estimate = float(self.gains.mean()) - 0.5 * self.lam * norm
         self.momentum.saw(self.dual_estimate, self.gap_estimate())
+        if self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
+            self.leave_single()
+
+    def undo_drift(self):
+        """W = W(A), and the last W moved alike; float32 ends where rounding is not far below the gap."""
+        self.last -= self.padded
+        self.refresh_weights()
+        self.last += self.padded
+        exact = float(self.gains.mean()) - 0.5 * self.lam * squared_norm(self.checked)
+        if abs(exact - self.dual_estimate) > 0.02 * self.gap_estimate():
+            self.leave_single()
+
+    def leave_single(self):
+        if self.precision == "auto" and self.padded.dtype == np.float32:
+            self.set_precision(np.float64)
 
     def shrink(self, rho):
         """lambda times rho <= 1 with the dual scaled alike, so that W stays as it is."""
@@ -257,20 +279,17 @@ class ExactSolver(Solver):
 
     def terms(self):
         """||W||^2, and for each sample its loss, its gap and ||alpha_i||^2 / omega_i, at W = W(A)."""
-        self.refresh_weights()
+        self.check_weights()
         losses, _, gaps, _ = self.objective()
-        dual = self.dual_matrix()
-        squares = np.asarray(dual.multiply(dual).sum(axis=1)).reshape(-1)
-        weight = np.where(self.problem.weight > 0, self.problem.weight, np.inf)
-        return squared_norm(self.checked), losses, gaps, squares / weight
-
-    def certified(self, relative_gap):
-        """float32 is exact enough down to this gap."""
-        if self.precision == "auto" and self.padded.dtype == np.float32 and relative_gap < 1e-4:
-            self.set_precision(np.float64)
+        squares = np.zeros(self.problem.n_samples)
+        if self.smoothing > 0.0:
+            dual = self.dual_matrix()
+            weight = np.where(self.problem.weight > 0, self.problem.weight, np.inf)
+            squares = np.asarray(dual.multiply(dual).sum(axis=1)).reshape(-1) / weight
+        return squared_norm(self.checked), losses, gaps, squares
 
     def candidates(self):
-        self.refresh_weights()
+        self.check_weights()
         losses, gains, _, margins = self.objective()
         norm = squared_norm(self.checked)
         scale, risk = self.best_scale(norm, margins, losses)
@@ -287,24 +306,33 @@ class ExactSolver(Solver):
             return 1.0, float(losses.mean())
         weight, mu = self.problem.weight * self.spec.rho[0], margins - 1.0
         low, high = 0.5, 2.0
-        for _ in range(20):
+        for _ in range(30):
             t = 0.5 * (low + high)
             slope = self.lam * norm * t + float(np.mean(np.where(t * mu > -1.0, weight * mu, 0.0)))
             low, high = (low, t) if slope > 0.0 else (t, high)
-        return t, float(np.mean(weight * np.maximum(1.0 + t * mu, 0.0)))
+        risk = float(np.mean(weight * np.maximum(1.0 + t * mu, 0.0)))
+        if 0.5 * self.lam * (t * t - 1.0) * norm + risk < losses.mean():
+            return t, risk
+        return 1.0, float(losses.mean())
 
     def keep(self, scale):
-        """A now, as the function that gives W = scale W(A), or A itself for None."""
+        """A now, as the function that gives W = scale W(A), or A itself for None.
+
+        Giving W ends the solver: it takes over its arrays.
+        """
         parts, lam = self.rows.rows_of(), self.lam
         if scale is None:
             return lambda: alphas(*parts, self.problem)
 
+        number = self.n_checked
+
         def restore():
-            rows = self.kernels["dual_rows"].DualRows(self.problem.n_samples, self.problem.n_classes)
-            rows.set_rows(*parts)
-            weights = np.zeros((self.problem.n_weights, self.problem.n_classes))
-            self.kernels["objective"].add_rows(self.problem.samples(self.engine), rows, weights,
-                                               lam * self.problem.n_samples)
+            if self.n_checked != number or self.checked is None:
+                # There were later certificates: W(A) of these lists again.
+                self.rows.set_rows(*parts)
+                self.lam = lam
+                self.check_weights()
+            weights, self.checked = self.checked, None
             weights *= scale
             return weights
         return restore
@@ -347,8 +375,8 @@ class Momentum:
         if self.count < 2:
             return 0.0
         b = (self.count - 1.0) / (self.count + 2.0)
-        if self.gaps[-1] > 0.0:
-            rate = min(1.0, self.gaps[-1] / self.gaps[0]) ** (1.0 / (len(self.gaps) - 1))
+        if self.gaps[0] > self.gaps[-1] > 0.0:
+            rate = (self.gaps[-1] / self.gaps[0]) ** (1.0 / (len(self.gaps) - 1))
             b = min(b, rate / (2.0 - rate))
         return min(b, self.CAP)
 
@@ -365,8 +393,10 @@ def alphas(indptr, classes, beta, problem):
     """A as a CSR array, from the lists of beta."""
     n, shape = problem.n_samples, (problem.n_samples, problem.n_classes)
     wrong = sp.csr_array((-beta, classes, indptr), shape=shape)
+    # Summed in the order of classes: who starts from A gets the same A.
+    wrong.sort_indices()
     rows = np.repeat(np.arange(n), np.diff(indptr))
-    own = sp.csr_array((np.bincount(rows, beta, n), problem.label, np.arange(n + 1)), shape=shape)
+    own = sp.csr_array((np.bincount(rows, -wrong.data, n), problem.label, np.arange(n + 1)), shape=shape)
     dual = wrong + own
     dual.eliminate_zeros()
     return dual

@@ -262,7 +262,6 @@ class Run:
             self.consider(self.solver.candidates())
             estimate = self.solver.gap_estimate()
             self.ratio = min(1.0, self.certificate.gap / estimate) if estimate > 0 else 1.0
-            self.solver.certified(self.certificate.relative_gap)
         return self.certificate
 
     def converged(self, tol):
