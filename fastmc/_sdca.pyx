@@ -10,8 +10,6 @@ from fastmc._samples cimport Samples, real
 cdef struct Block:
     Py_ssize_t y
     double weight, q, gamma
-    # What a score lacks to be score plus cost.
-    double base
     double own
 
 
@@ -55,7 +53,7 @@ cdef void take_out(DualRows rows, Block* b, real* scores, double* support) noexc
     b.own = scores[b.y]
     scores[b.y] = <real> -INFINITY
     for k in range(rows.count):
-        support[k] = <double> scores[rows.classes[k]] + b.base
+        support[k] = scores[rows.classes[k]]
         scores[rows.classes[k]] = <real> -INFINITY
 
 
@@ -84,7 +82,7 @@ cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support,
         total += rows.beta[k]
     own = b.own + b.gamma * total
     for k in range(count):
-        loss.z[k], loss.order[k] = loss.rest_z[k] + b.base, loss.rest_order[k]
+        loss.z[k], loss.order[k] = loss.rest_z[k], loss.rest_order[k]
     for k in range(rows.count):
         value = support[k] - b.gamma * rows.beta[k]
         inner += rows.beta[k] * (value - own)
@@ -100,13 +98,13 @@ cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support,
 cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_ssize_t count, double top,
                         double total, double floor) noexcept nogil:
     """Take out the other classes with z above the floor to the sorted ones; returns how many these are."""
-    cdef double limit = top + floor * total - b.base, z
+    cdef double limit = top + floor * total, z
     # Rounded down: what is not above the floor stays.
     cdef real least = <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
     cdef Py_ssize_t k, j, n_found = at_least(samples, scores, least, samples.changed)
     for k in range(n_found):
         j = samples.changed[k]
-        z = ((scores[j] + b.base) - top) / total
+        z = (scores[j] - top) / total
         if z > floor:
             loss.insert(0, count, z, j)
             scores[j] = <real> -INFINITY
@@ -123,7 +121,7 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
     """
     cdef Py_ssize_t k, count = 0, known
     cdef double total = b.q + b.gamma, ahead = 0.0, top, own, floor
-    top = loss.rest_z[0] + b.base if loss.n_rest else -INFINITY
+    top = loss.rest_z[0] if loss.n_rest else -INFINITY
     for k in range(rows.count):
         ahead += rows.ahead[k]
         support[k] += b.q * rows.ahead[k]
@@ -133,7 +131,7 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
         return 0
     if loss.n_ranks > 1:
         for k in range(loss.n_rest):
-            loss.z[k], loss.order[k] = ((loss.rest_z[k] + b.base) - top) / total, loss.rest_order[k]
+            loss.z[k], loss.order[k] = (loss.rest_z[k] - top) / total, loss.rest_order[k]
         count = loss.n_rest
     for k in range(rows.count):
         loss.insert(0, count, (support[k] - top) / total, rows.classes[k])
@@ -219,7 +217,6 @@ def sdca_pass(Samples samples, Loss loss, real[:, ::1] weights, DualRows rows, d
     cdef real[:, ::1] two = np.zeros((2, weights.shape[1]), dtype=np.asarray(weights).dtype)
     cdef real* scores = &two[0, 0]
     cdef real* coef = &two[1, 0]
-    b.base = 1.0 if samples.cost == NULL else 0.0
     with nogil:
         for position in range(start, stop):
             expect(samples, rows, order, position)
@@ -228,8 +225,7 @@ def sdca_pass(Samples samples, Loss loss, real[:, ::1] weights, DualRows rows, d
             b.gamma, b.q = smoothing / b.weight, samples.sqnorm[i] / lam_n
             samples.load(i)
             samples.scores(&weights[0, 0], scores)
-            if samples.cost != NULL:
-                samples.add_cost(i, scores)
+            samples.add_cost(i, scores)
             rows.open(i, momentum)
             take_out(rows, &b, scores, support)
             rank_rest(samples, loss, scores)

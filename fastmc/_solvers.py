@@ -378,7 +378,8 @@ class Momentum:
         if self.gaps[0] > self.gaps[-1] > 0.0:
             rate = (self.gaps[-1] / self.gaps[0]) ** (1.0 / (len(self.gaps) - 1))
             b = min(b, rate / (2.0 - rate))
-        return min(b, self.CAP)
+        # In steps, so that the rounding of sums does not show.
+        return round(min(b, self.CAP), 3)
 
 
 def betas(dual, label):

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import fastmc
-from fastmc import _order, _sdca, reference
+from fastmc import _dual_rows, _order, _sdca, reference
 from fastmc._certificate import block_gaps, certificate, infeasibility
 from fastmc._options import check_solver
 from fastmc._problem import Problem
@@ -296,14 +296,13 @@ class Probe:
         module = _order if engine == "cython" else reference.order
         self.order = module.GapOrder(self.active, n)
         self.order.refresh(np.asarray(gaps, dtype=float))
-        self.state = np.zeros((1, 3)), np.zeros((n, 3)), np.zeros(n)
+        self.weights, self.gaps, self.gains = np.zeros((1, 3)), np.zeros(n), np.zeros(n)
         self.samples, self.loss = self.problem.samples("cython"), make_spec("maxhinge", 3).make()
 
     def draw(self, uniforms, new=None):
         """The sample at each position; `new` holds the gaps that the visits find."""
         self.order.draw(uniforms)
-        weights, dual, gaps = self.state
-        found = []
+        gaps, found = self.gaps, []
         for position in range(len(uniforms)):
             if new is not None:
                 self.costs(new[position])
@@ -313,9 +312,9 @@ class Probe:
                 self.order.saw(i, float(self.cost[i].max()))
             else:
                 gaps[:] = np.nan
-                _sdca.sdca_pass(self.samples, self.loss, weights, dual, gaps, self.order, position,
-                                position + 1, 1.0, 0.0)
-                dual[:] = 0.0
+                # No dual yet, so that the gap is the loss.
+                _sdca.sdca_pass(self.samples, self.loss, self.weights, _dual_rows.DualRows(self.n, 3), gaps,
+                                self.gains, self.order, position, position + 1, 1.0, 0.0, 0.0)
                 i = int(np.flatnonzero(np.isfinite(gaps))[0])
             found.append(i)
         return np.array(found)
@@ -594,7 +593,7 @@ def test_average_of_the_iterates(draw, loss_options, engine, kind, smoothing):
         weights += step * solver.weights
         dual += step * solver.dual
         total += step
-    (_, last), (mean_weights, mean_dual) = solver.candidates()
+    (_, last), (mean_weights, mean_dual) = solver.pairs()
     assert np.abs(mean_weights - weights / total).max() <= 1e-12 * max(1.0, np.abs(weights).max() / total)
     assert np.abs(mean_dual - dual / total).max() <= 1e-12
     assert not np.array_equal(mean_dual, last)

@@ -48,12 +48,10 @@ def sdca_pass(samples, loss, weights, rows, gaps, gains, order, start, stop, lam
     for position in range(start, stop):
         i = order.next(position)
         b = SimpleNamespace(y=samples.label[i], weight=samples.weight[i],
-                            gamma=smoothing / samples.weight[i], q=samples.sqnorm[i] / lam_n,
-                            base=1.0 if samples.cost is None else 0.0)
+                            gamma=smoothing / samples.weight[i], q=samples.sqnorm[i] / lam_n)
         samples.load(i)
         scores = samples.scores(weights)[: samples.n_classes]
-        if samples.cost is not None:
-            samples.add_cost(i, scores)
+        samples.add_cost(i, scores)
         rows.open(i, momentum)
         support = take_out(rows, b, scores)
         rank_rest(loss, scores)
@@ -77,7 +75,7 @@ def take_out(rows, b, scores):
     """Scores plus costs of the open row's classes; -inf in their places and in the own class's."""
     b.own = float(scores[b.y])
     scores[b.y] = -math.inf
-    support = [float(scores[j]) + b.base for j in rows.classes]
+    support = [float(scores[j]) for j in rows.classes]
     for j in rows.classes:
         scores[j] = -math.inf
     return support
@@ -102,7 +100,7 @@ def block_gap(loss, rows, b, support):
     for beta in rows.beta:
         total += beta
     own = b.own + b.gamma * total
-    loss.z, loss.order = [z + b.base for z in loss.rest_z], list(loss.rest_order)
+    loss.z, loss.order = list(loss.rest_z), list(loss.rest_order)
     for j, beta, score in zip(rows.classes, rows.beta, support):
         value = score - b.gamma * beta
         inner += beta * (value - own)
@@ -119,7 +117,7 @@ def maximise(loss, rows, b, scores, support, real):
     threshold join, until none does.
     """
     total, ahead = b.q + b.gamma, 0.0
-    top = loss.rest_z[0] + b.base if loss.rest_z else -math.inf
+    top = loss.rest_z[0] if loss.rest_z else -math.inf
     for k, value in enumerate(rows.ahead):
         ahead += value
         support[k] += b.q * value
@@ -129,7 +127,7 @@ def maximise(loss, rows, b, scores, support, real):
     if not own > 0.0:
         return
     if loss.n_ranks > 1:
-        loss.z = [((z + b.base) - top) / total for z in loss.rest_z]
+        loss.z = [(z - top) / total for z in loss.rest_z]
         loss.order = list(loss.rest_order)
     for j, value in zip(rows.classes, support):
         loss.insert((value - top) / total, j)
@@ -144,12 +142,12 @@ def maximise(loss, rows, b, scores, support, real):
 
 def collect(loss, b, scores, top, total, floor, real):
     """Take out the other classes with z above the floor to the sorted ones."""
-    limit = top + floor * total - b.base
+    limit = top + floor * total
     # Rounded down: what is not above the floor stays.
     least = real(limit - (1e-6 if real is np.float32 else 1e-15) * (abs(limit) + abs(top)))
     for j, score in enumerate(scores):
         if score >= least:
-            z = ((float(score) + b.base) - top) / total
+            z = (float(score) - top) / total
             if z > floor:
                 loss.insert(z, j)
                 scores[j] = -math.inf
