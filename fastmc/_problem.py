@@ -314,14 +314,15 @@ def squared_row_norms(X):
     """||x_i||^2 in float64, shape (n_samples,)."""
     if not sp.issparse(X):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    squares = X.data.astype(np.float64)
-    with np.errstate(over="ignore"):
-        squares *= squares
     norms = np.zeros(X.shape[0])
-    # reduceat sums from one start to the next; rows without entries have no start of their own.
-    filled = np.diff(X.indptr) > 0
-    if filled.any():
-        norms[filled] = np.add.reduceat(squares, X.indptr[:-1][filled])
+    # Some rows at a time: their squares stay in the cache.
+    for first in range(0, X.shape[0], 1024):
+        starts = X.indptr[first:first + 1025]
+        squares = np.square(X.data[starts[0]:starts[-1]], dtype=np.float64)
+        # reduceat sums from one start to the next; rows without entries have no start of their own.
+        filled = np.diff(starts) > 0
+        if filled.any():
+            norms[first:first + 1024][filled] = np.add.reduceat(squares, starts[:-1][filled] - starts[0])
     return norms
 
 

@@ -226,7 +226,7 @@ class Run:
             raise ValueError(f"the mean loss at W = 0 is {self.primal:.3g}: scale cost, rho or "
                              "sample_weight")
         # How the certified gap compared with the estimate when last looked at.
-        self.ratio = 1.0
+        self.ratio = solver.GAP_RATIO
 
     @property
     def certificate(self):
@@ -273,7 +273,8 @@ class Run:
             return False
         last = self.checked_at or 0
         target = tol * self.solver.primal_estimate(self.primal)
-        return self.ratio * self.solver.gap_estimate() <= 1.05 * target or self.passes >= 1.5 * last + 1
+        return self.ratio * self.solver.gap_estimate() <= 1.05 * target or (
+            self.passes >= self.solver.PATIENCE * last + self.solver.FIRST_CHECK)
 
     def until_done(self, rng, tol, max_passes, max_time=None, callback=None, verbose=0):
         """Passes until the certificate or a budget ends them; sets `status`."""
