@@ -25,8 +25,8 @@ relative_gap : float
     gap / primal.
 """
 
-# Rows handled at a time, so that the n x m scores never exist at once.
-BLOCK = 4096
+# Scores handled at a time, so that all n x m never exist at once.
+BLOCK = 2**19
 
 
 def combine(primal, dual):
@@ -173,5 +173,6 @@ def squared_norm(weights):
 
 
 def row_blocks(problem):
-    for start in range(0, problem.n_samples, BLOCK):
-        yield slice(start, min(start + BLOCK, problem.n_samples))
+    count = max(1, BLOCK // problem.n_classes)
+    for start in range(0, problem.n_samples, count):
+        yield slice(start, min(start + count, problem.n_samples))
