@@ -16,27 +16,34 @@ from fastmc.losses import make_spec
 DATA = ["news20_bydate_tfidf", "sector_scale", "clinc150_tfidf"]
 
 
-def pass_against_product(problem, loss, repeats, warm=3):
-    """Least seconds of an sdca pass and of X @ W (float64) at C = 1, after a few passes."""
+def passes_against_product(problem, loss, repeats, warm=3):
+    """Least seconds of an sdca pass with float32 and with float64 W and of X @ W (float64), C = 1."""
     rng = np.random.default_rng(0)
-    solver = new_solver(problem, "sdca", spec_of(problem, loss), 1.0 / problem.n_samples)
+    solvers = [new_solver(problem, "sdca", spec_of(problem, loss), 1.0 / problem.n_samples, precision=precision)
+               for precision in ("single", "double")]
     for _ in range(warm):
-        pass_seconds(solver, rng)
-    passes, products = [], []
+        for solver in solvers:
+            pass_seconds(solver, rng)
+    weights, times = solvers[1].weights.copy(), ([], [], [])
     for _ in range(repeats):
-        passes.append(pass_seconds(solver, rng))
-        products.append(seconds(lambda: problem.X @ solver.weights))
-    return min(passes), min(products)
+        for found, solver in zip(times, solvers):
+            found.append(pass_seconds(solver, rng))
+        times[2].append(seconds(lambda: problem.X @ weights))
+    return [min(found) for found in times]
 
 
 def print_passes(problems, repeats):
     print(f"\n(a) one sdca pass against one product X @ W, C = 1, least of {repeats}")
-    print(f"{'data':24}{'m':>5} {'loss':10}{'pass ms':>9}{'X @ W ms':>10}{'ratio':>7}")
+    print(f"{'data':24}{'m':>5} {'loss':10}{'X @ W ms':>9}{'float32 ms':>11}{'ratio':>7}{'to maxhinge':>13}"
+          f"{'float64 ms':>12}{'ratio':>7}")
     for name, problem in problems.items():
+        first = None
         for loss in LOSSES:
-            ours, product = pass_against_product(problem, loss, repeats)
-            print(f"{name:24}{problem.n_classes:5} {loss:10}{1e3 * ours:9.2f}{1e3 * product:10.2f}"
-                  f"{ours / product:7.2f}", flush=True)
+            single, double, product = passes_against_product(problem, loss, repeats)
+            first = first or single
+            print(f"{name:24}{problem.n_classes:5} {loss:10}{1e3 * product:9.2f}{1e3 * single:11.2f}"
+                  f"{single / product:7.2f}{single / first:13.2f}{1e3 * double:12.2f}{double / product:7.2f}",
+                  flush=True)
 
 
 def print_iterations(problems, repeats):

@@ -129,3 +129,36 @@ def test_multiboost(run_benchmark, tmp_path):
 
 def read_table(path):
     return list(csv.DictReader(line for line in path.read_text().splitlines() if line[0] != "#"))
+
+
+def test_levels(run_benchmark, read_results, tmp_path):
+    pytest.importorskip("liblinear", reason="LIBLINEAR is a peer")
+    out = run_benchmark("compare.py", "levels", "--data", "made_sparse", "made_dense", "--C", "0.3", "--levels",
+                        "0.1", "0.01", "--tol", "0.1", "0.001", "--repeats", "1", "--reference-time", "0.2",
+                        "--out", str(tmp_path))
+    rows = read_results(tmp_path / "levels.csv")
+    assert [row["dataset"] for row in rows] == ["made_sparse", "made_dense"]
+    ratios = [row["liblinear 0.01"] / row["fastmc 0.01"] for row in rows]
+    mean = np.exp(np.log(ratios).mean())
+    assert f"0.01: geometric mean {mean:.2f}, least {min(ratios):.2f}, of 2 rows" in out
+    assert all(row["bound"] < 0.01 and row["fastmc 0.1"] > 0 for row in rows)
+
+
+def test_defaults(run_benchmark):
+    pytest.importorskip("sklearn", reason="scikit-learn is a peer")
+    out = run_benchmark("compare.py", "defaults", "--data", "made_sparse")
+    cells = out.strip().splitlines()[-1].split()
+    assert cells[0] == "made_sparse"
+    theirs, ours, factor = map(float, cells[1:4])
+    assert factor == pytest.approx(theirs / ours, rel=0.6)
+    # Both near the one optimum, so their errors are close.
+    assert abs(float(cells[4].rstrip("%")) - float(cells[5].rstrip("%"))) < 10
+
+
+def test_scaling(run_benchmark):
+    out = run_benchmark("scaling.py", "--samples", "400", "--classes", "10", "--nonzeros", "8", "--repeats", "1")
+    rows = [line.split() for line in out.splitlines() if line.strip()[:1].isdigit()]
+    assert [[int(cell) for cell in row[:3]] for row in rows] == [[1000, 100, 40], [20000, 10, 40], [20000, 100, 8]]
+    assert all(float(row[3]) > 0 and 1 <= int(row[5]) <= 100 for row in rows)
+    # W of 20,000 features in float64.
+    assert [int(row[8]) for row in rows] == [15, 2, 15]
