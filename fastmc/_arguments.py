@@ -171,6 +171,7 @@ def predict_parser():
         help="write the K best labels, best first (default 1)")
     add("--scores", action="store_true",
         help="write the decision values of these labels behind them, in the same order")
+    add("-m", dest="n_threads", type=int, default=1, metavar="N", help="threads (1); 0: all cores")
     add("--plot", metavar="FILE.png",
         help="draw the top-k error against k and the most confused classes (needs matplotlib)")
     add("-b", dest="probabilities", type=int, default=0, metavar="B", help=argparse.SUPPRESS)

@@ -58,11 +58,7 @@ class Problem:
     def samples(self, engine="cython", stride=None):
         """The compiled (or mirror) view of the rows that the passes work on; W has `stride` columns."""
         module = _samples if engine == "cython" else reference.samples
-        if sp.issparse(self.X):
-            # The row starts are few: one width for them, whatever the caller's is.
-            parts = self.X.data, self.X.indices, self.X.indptr.astype(np.int64)
-        else:
-            parts = self.X, None, None
+        parts = kernel_rows(self.X, 0, self.n_samples)
         return module.Samples(*parts, self.n_classes, self.label, self.weight, self.sqnorm,
                               self.n_features, self.cost, self.bias, stride)
 
@@ -178,6 +174,22 @@ def check_matrix(X: Matrix, name: str = "X") -> "sp.csr_array | Array":
         row, column = np.argwhere(~np.isfinite(X))[0]
         raise ValueError(f"{name}[{row}, {column}] is {X[row, column]}: values must be finite")
     return X
+
+
+def check_width(X: Matrix, n_features: int) -> "sp.csr_array | Array":
+    """X as `check_matrix` gives it, with the columns that a model has."""
+    X = check_matrix(X)
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} features, the model has {n_features}")
+    return X
+
+
+def kernel_rows(X, start, stop):
+    """Values, column numbers and row starts of some rows of a checked X, as `Samples` takes them."""
+    if not sp.issparse(X):
+        return X[start:stop], None, None
+    # The row starts are few: one width for them, whatever the caller's is.
+    return X.data, X.indices, X.indptr[start:stop + 1].astype(np.int64)
 
 
 def _check_sparse(X, name):

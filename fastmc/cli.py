@@ -19,7 +19,7 @@ from fastmc._command_files import (InputError, check_cost_size, check_files, che
                                    is_device, read_cost, read_names)
 from fastmc._files import replacing
 from fastmc._model import ModelError, check_k, is_native, own_ranks, positions, top_ranks
-from fastmc._options import (check_budgets, check_C_or_lam, check_range, check_smoothing,
+from fastmc._options import (check_budgets, check_C_or_lam, check_count, check_range, check_smoothing,
                             check_solver, lam_of)
 from fastmc._path import check_path
 from fastmc._plot import picture_kind, plot_predictions
@@ -356,6 +356,8 @@ def predict(args):
         raise UsageError(f"-b {args.probabilities}: these models give no probabilities")
     if args.k < 1:
         raise UsageError(f"-k {args.k} must be at least 1")
+    with usage_errors():
+        check_count("n_threads", args.n_threads, 0)
     check_plot(args)
     check_files([args.test_file, args.model_file], [args.output_file], devices=True)
     check_files([args.test_file, args.model_file, args.output_file], [args.plot])
@@ -366,10 +368,11 @@ def predict(args):
                                 verbose=verbosity(args))
     own = positions(y, model.classes_)
     best, values, before = [], [], []
-    for rows, scores in score_blocks(model, X, verbosity(args)):
+    for rows, scores in score_blocks(model, X, verbosity(args), args.n_threads):
         best.append(top_ranks(scores, args.k))
         values.append(np.take_along_axis(scores, best[-1], axis=1))
-        before.append(own_ranks(scores, own[rows]))
+        if args.plot:
+            before.append(own_ranks(scores, own[rows]))
     best = np.concatenate(best)
     ranked = model.classes_[best]
     write_predictions(args.output_file, model.classes_, ranked,
