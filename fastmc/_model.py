@@ -1,19 +1,19 @@
 """A trained classifier: scores, labels, and the file formats it is kept in."""
 import numbers
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastmc import _model_npz, _model_text, _predict
+from fastmc import _model_npz, _model_text, _predict, _samples
 from fastmc._certificate import Certificate
 from fastmc._history import History
 from fastmc._model_text import ModelError
 from fastmc._options import check_count
 from fastmc._problem import check_width, kernel_rows
-from fastmc._samples import Samples
 from fastmc._types import Array, FilePath, Matrix
 from fastmc.losses import LossSpec
 
@@ -28,6 +28,8 @@ class Ranker:
     """
 
     classes_: Array
+    _checked: Callable[[Matrix], Any]
+    _score: Callable[[Any, slice, Array], None]
     _block = 8192  # rows at a time
 
     def decision_function(self, X: Matrix, n_threads: int = 1) -> Array:
@@ -50,9 +52,9 @@ class Ranker:
             If X is no finite matrix of numbers, or has another number of columns than the
             training data; for n_threads below 0.
         """
-        X = self._checked(X)
-        scores = np.empty((X.shape[0], len(self.classes_)))
-        over_blocks(lambda rows: self._score(X, rows, scores[rows]), len(scores), self._block, n_threads)
+        checked = self._checked(X)
+        scores = np.empty((checked.shape[0], len(self.classes_)))
+        over_blocks(lambda rows: self._score(checked, rows, scores[rows]), len(scores), self._block, n_threads)
         return scores
 
     def _best(self, X, k, n_threads):
@@ -298,8 +300,8 @@ class Model(Ranker):
     def _score(self, X, rows, out):
         # The kernel's rows come with labels, weights and norms, which scores do not need.
         label, zeros = np.zeros(len(out), dtype=np.int64), np.zeros(len(out))
-        samples = Samples(*kernel_rows(X, rows.start, rows.stop), len(self.classes_), label, zeros, zeros,
-                          X.shape[1], bias=self.bias)
+        samples = _samples.Samples(*kernel_rows(X, rows.start, rows.stop), len(self.classes_), label,
+                                   zeros, zeros, X.shape[1], bias=self.bias)
         _predict.scores(samples, self.weights, out)
 
     def save(self, path: FilePath) -> None:
