@@ -70,7 +70,8 @@ def train_parser():
     add("-C", dest="find_C", action="store_true",
         help="find the C of the best accuracy by cross-validation (-v, default 5 folds) along the path "
              "of each fold; a model is trained with it only if model_file is given")
-    add("-m", dest="n_threads", type=int, default=1, metavar="N", help="threads (1)")
+    add("-m", dest="n_threads", type=int, default=1, metavar="N",
+        help="threads of the certificates (1); 0: all cores")
     add("-s", dest="liblinear_solver", metavar="N", help=argparse.SUPPRESS)
     add_problem_options(add)
     add_solver_options(add, list(SOLVERS), "passes")
@@ -171,6 +172,7 @@ def predict_parser():
         help="write the K best labels, best first (default 1)")
     add("--scores", action="store_true",
         help="write the decision values of these labels behind them, in the same order")
+    add("-m", dest="n_threads", type=int, default=1, metavar="N", help="threads (1); 0: all cores")
     add("--plot", metavar="FILE.png",
         help="draw the top-k error against k and the most confused classes (needs matplotlib)")
     add("-b", dest="probabilities", type=int, default=0, metavar="B", help=argparse.SUPPRESS)

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastmc import _model_npz, _model_text
+from fastmc import _model_npz, _model_text, _predict, _samples
 from fastmc._certificate import Certificate
 from fastmc._history import History
 from fastmc._model_text import ModelError
-from fastmc._problem import check_matrix
+from fastmc._options import check_count
+from fastmc._problem import check_width, kernel_rows
+from fastmc._threads import over_blocks
 from fastmc._types import Array, FilePath, Matrix
 from fastmc.losses import LossSpec
 
@@ -19,17 +21,65 @@ __all__ = ["Model", "ModelError", "load_model"]
 
 
 class Ranker:
-    """Labels from the scores of classes: what has decision_function and classes_ can have these."""
+    """Labels from the scores of classes, a block of rows after the other.
+
+    Subclasses have `classes_`, `_checked(X)`, and `_score(X, rows, out)`, which writes the scores of
+    a slice of the rows of what `_checked` gives.
+    """
 
     classes_: Array
-    decision_function: Callable[[Matrix], Array]
+    _checked: Callable[[Matrix], Any]
+    _score: Callable[[Any, slice, Array], None]
+    _block = 8192  # rows at a time
 
-    def predict(self, X: Matrix) -> Array:
+    def decision_function(self, X: Matrix, n_threads: int = 1) -> Array:
+        """Scores of every class.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        n_threads : int
+            0 for all cores. The result does not depend on it.
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_samples, n_classes), float64
+            Two columns for two classes as well.
+
+        Raises
+        ------
+        ValueError
+            If X is no finite matrix of numbers, or has another number of columns than the
+            training data; for n_threads below 0.
+        """
+        checked = self._checked(X)
+        scores = np.empty((checked.shape[0], len(self.classes_)))
+        check_count("n_threads", n_threads, 0)
+        over_blocks(lambda rows: self._score(checked, rows, scores[rows]), len(scores), self._block, n_threads)
+        return scores
+
+    def _best(self, X, k, n_threads):
+        """Positions of the k best classes, best first, shape (n_samples, k)."""
+        X = self._checked(X)
+        best = np.empty((X.shape[0], check_k(k, len(self.classes_))), dtype=np.int64)
+
+        def work(rows):
+            scores = np.empty((rows.stop - rows.start, len(self.classes_)))
+            self._score(X, rows, scores)
+            best[rows] = top_ranks(scores, best.shape[1])
+
+        check_count("n_threads", n_threads, 0)
+        over_blocks(work, len(best), self._block, n_threads)
+        return best
+
+    def predict(self, X: Matrix, n_threads: int = 1) -> Array:
         """The label of the largest score; of equal scores the class that sorts first.
 
         Parameters
         ----------
         X : sparse matrix or array, or array-like, shape (n_samples, n_features)
+        n_threads : int
+            As in `decision_function`.
 
         Returns
         -------
@@ -41,10 +91,10 @@ class Ranker:
         ValueError
             As `decision_function`.
         """
-        best = np.argmax(self.decision_function(X), axis=1)
-        return self.classes_[best]
+        best = self._best(X, 1, n_threads)
+        return self.classes_[best[:, 0]]
 
-    def predict_topk(self, X: Matrix, k: int) -> Array:
+    def predict_topk(self, X: Matrix, k: int, n_threads: int = 1) -> Array:
         """The labels of the k largest scores, best first.
 
         Parameters
@@ -52,6 +102,8 @@ class Ranker:
         X : sparse matrix or array, or array-like, shape (n_samples, n_features)
         k : int
             1 <= k <= n_classes.
+        n_threads : int
+            As in `decision_function`.
 
         Returns
         -------
@@ -71,10 +123,10 @@ class Ranker:
         >>> model.predict_topk([[1.0, 0.0, 0.5]], k=2).tolist()
         [['a', 'c']]
         """
-        scores = self.decision_function(X)
-        return self.classes_[top_ranks(scores, check_k(k, scores.shape[1]))]
+        best = self._best(X, k, n_threads)
+        return self.classes_[best]
 
-    def score(self, X: Matrix, y: ArrayLike) -> float:
+    def score(self, X: Matrix, y: ArrayLike, n_threads: int = 1) -> float:
         """Accuracy: the fraction of samples whose label is predicted.
 
         Parameters
@@ -82,6 +134,8 @@ class Ranker:
         X : sparse matrix or array, or array-like, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
             Labels; those that training has not seen count as errors.
+        n_threads : int
+            As in `decision_function`.
 
         Returns
         -------
@@ -92,9 +146,9 @@ class Ranker:
         ValueError
             If X and y do not fit each other or are empty, and as `decision_function`.
         """
-        return float(np.mean(self.predict(X) == check_labels(X, y)))
+        return float(np.mean(self.predict(X, n_threads) == check_labels(X, y)))
 
-    def topk_error(self, X: Matrix, y: ArrayLike, k: int) -> float:
+    def topk_error(self, X: Matrix, y: ArrayLike, k: int, n_threads: int = 1) -> float:
         """The fraction of samples whose label is not among the k best.
 
         Parameters
@@ -104,6 +158,8 @@ class Ranker:
             Labels; those that training has not seen count as errors.
         k : int
             1 <= k <= n_classes.
+        n_threads : int
+            As in `decision_function`.
 
         Returns
         -------
@@ -115,7 +171,7 @@ class Ranker:
             For a k out of range, if X and y do not fit each other or are empty, and as
             `decision_function`.
         """
-        hits = self.predict_topk(X, k) == check_labels(X, y)[:, None]
+        hits = self.predict_topk(X, k, n_threads) == check_labels(X, y)[:, None]
         return float(np.mean(~hits.any(axis=1)))
 
     def plot(self, X, y, path=None):
@@ -200,6 +256,7 @@ class Model(Ranker):
     # "| Any" where only models read from text have None: nobody has to check for it.
     certificate: Certificate | Any
     history: History | Any
+    _block = 512  # their scores stay in the cache
 
     def __init__(self, weights: ArrayLike, classes: ArrayLike, *, spec: LossSpec | None = None,
                  bias: float = 0.0, C: float | None = None, lam: float | None = None,
@@ -239,31 +296,15 @@ class Model(Ranker):
     def loss(self) -> str | None:
         return None if self.spec is None else self.spec.name
 
-    def decision_function(self, X: Matrix) -> Array:
-        """Scores of every class.
+    def _checked(self, X):
+        return check_width(X, self.n_features_in_)
 
-        Parameters
-        ----------
-        X : sparse matrix or array, or array-like, shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray, shape (n_samples, n_classes), float64
-            Two columns for two classes as well.
-
-        Raises
-        ------
-        ValueError
-            If X is no finite matrix of numbers, or has another number of columns than the
-            training data.
-        """
-        X = check_matrix(X)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} features, the model has {self.n_features_in_}")
-        scores = X @ self.weights[: self.n_features_in_]
-        if self.bias:
-            scores += self.intercept_
-        return scores
+    def _score(self, X, rows, out):
+        # The kernel's rows come with labels, weights and norms, which scores do not need.
+        label, zeros = np.zeros(len(out), dtype=np.int64), np.zeros(len(out))
+        samples = _samples.Samples(*kernel_rows(X, rows.start, rows.stop), len(self.classes_), label,
+                                   zeros, zeros, X.shape[1], bias=self.bias)
+        _predict.scores(samples, self.weights, out)
 
     def save(self, path: FilePath) -> None:
         """Write the model to a file, which appears whole or not at all.
@@ -332,9 +373,10 @@ def is_native(path):
 
 
 def top_ranks(scores, k):
-    """Columns of the k largest scores of each row, best first."""
-    # A stable sort keeps equal scores in class order.
-    return np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    """Columns of the k largest scores of each row, best first; of equal scores the first column."""
+    best = np.empty((len(scores), k), dtype=np.int64)
+    _predict.rank(scores, best)
+    return best
 
 
 def positions(y, classes):

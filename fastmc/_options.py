@@ -63,7 +63,7 @@ def lam_of(C, lam, n_samples):
 
 
 def check_solver(solver, sampling="permutation", averaging=False, gap_refresh=10, cache_size=0,
-                 cache_f=0.25, cache_nu=0.01, precision="auto"):
+                 cache_f=0.25, cache_nu=0.01, precision="auto", n_threads=1):
     """The solver's name and the options that its constructor takes."""
     check_choice("solver", solver, ["auto", *SOLVERS])
     check_choice("sampling", sampling, SAMPLINGS)
@@ -84,7 +84,8 @@ def check_solver(solver, sampling="permutation", averaging=False, gap_refresh=10
     if SOLVERS[solver] is BatchSolver:
         return solver, {}
     if SOLVERS[solver] is ExactSolver:
-        return solver, {"sampling": sampling, "gap_refresh": gap_refresh, "precision": precision}
+        return solver, {"sampling": sampling, "gap_refresh": gap_refresh, "precision": precision,
+                        "n_threads": n_threads}
     return solver, {"sampling": sampling, "averaging": bool(averaging), "gap_refresh": gap_refresh,
                     "cache_size": min(cache_size, sys.maxsize), "cache_f": cache_f, "cache_nu": cache_nu}
 
@@ -97,8 +98,7 @@ def check_budgets(tol, max_passes, max_time):
 
 
 def check_engine(n_threads, engine):
-    if n_threads != 1:
-        raise ValueError(f"n_threads={n_threads!r}: threads are not available yet")
+    check_count("n_threads", n_threads, 0)
     check_choice("engine", engine, ["cython", "reference"])
 
 

@@ -58,11 +58,7 @@ class Problem:
     def samples(self, engine="cython", stride=None):
         """The compiled (or mirror) view of the rows that the passes work on; W has `stride` columns."""
         module = _samples if engine == "cython" else reference.samples
-        if sp.issparse(self.X):
-            # The row starts are few: one width for them, whatever the caller's is.
-            parts = self.X.data, self.X.indices, self.X.indptr.astype(np.int64)
-        else:
-            parts = self.X, None, None
+        parts = kernel_rows(self.X, 0, self.n_samples)
         return module.Samples(*parts, self.n_classes, self.label, self.weight, self.sqnorm,
                               self.n_features, self.cost, self.bias, stride)
 
@@ -180,6 +176,22 @@ def check_matrix(X: Matrix, name: str = "X") -> "sp.csr_array | Array":
     return X
 
 
+def check_width(X: Matrix, n_features: int) -> "sp.csr_array | Array":
+    """X as `check_matrix` gives it, with the columns that a model has."""
+    X = check_matrix(X)
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} features, the model has {n_features}")
+    return X
+
+
+def kernel_rows(X, start, stop):
+    """Values, column numbers and row starts of some rows of a checked X, as `Samples` takes them."""
+    if not sp.issparse(X):
+        return X[start:stop], None, None
+    # The row starts are few: one width for them, whatever the caller's is.
+    return X.data, X.indices, X.indptr[start:stop + 1].astype(np.int64)
+
+
 def _check_sparse(X, name):
     if X.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional, got shape {X.shape}")
@@ -232,8 +244,10 @@ def _check_index(values, name):
 
 
 def _rows_increase(indices, indptr):
-    falls = np.flatnonzero(np.diff(indices) <= 0) + 1
-    return np.isin(falls, indptr).all()
+    rises = indices[1:] > indices[:-1]
+    # The first entry of a row may be lower than the last one of the row before.
+    rises[indptr[(indptr > 0) & (indptr < len(indices))] - 1] = True
+    return rises.all()
 
 
 def _check_type(values, name):

@@ -11,12 +11,12 @@ from fastmc._reports import accuracies, watch_line
 BLOCK = 8192
 
 
-def score_blocks(model, X, verbose):
+def score_blocks(model, X, verbose, n_threads=1):
     """(rows, decision values) of some rows after the other."""
     with contextlib.closing(Progress(verbose, X.shape[0], "row")) as progress:
         for start in range(0, X.shape[0], BLOCK):
             rows = slice(start, min(start + BLOCK, X.shape[0]))
-            yield rows, model.decision_function(X[rows])
+            yield rows, model.decision_function(X[rows], n_threads)
             progress.show("", steps=rows.stop - start)
 
 

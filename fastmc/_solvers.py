@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from fastmc import (_active_set, _bcfw, _dual_rows, _fw, _objective, _order, _sdca, reference)
 from fastmc._certificate import (dual_value, loss_values, losses_and_gaps, primal_value,
                                  row_blocks, squared_norm)
+from fastmc._threads import over_blocks
 
 # Multiplications a slice may take: well under a second, far above the cost of a call.
 SLICE_WORK = 30_000_000
@@ -172,10 +173,10 @@ class ExactSolver(Solver):
     REFRESH = 32
 
     def __init__(self, problem, spec, lam, smoothing, engine, dual, kind, sampling="permutation",
-                 gap_refresh=10, precision="double"):
+                 gap_refresh=10, precision="double", n_threads=1):
         super().__init__(problem, spec, lam, smoothing, engine)
         self.kind, self.sampling, self.gap_refresh = kind, sampling, gap_refresh
-        self.engine = engine
+        self.engine, self.n_threads = engine, n_threads
         self.gains = np.zeros(problem.n_samples)
         self.rows = self.kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
         self.dual_estimate, self.momentum, self.n_passes = 0.0, Momentum(), 0
@@ -278,9 +279,15 @@ class ExactSolver(Solver):
 
     def objective(self):
         """Losses, gains, gaps and margins of all samples at W = self.checked."""
-        arrays = np.zeros((4, self.problem.n_samples))
-        self.kernels["objective"].objective(self.checked_samples, self.loss, self.rows, self.checked,
-                                            self.smoothing, 0, self.problem.n_samples, *arrays)
+        n, arrays = self.problem.n_samples, np.zeros((4, self.problem.n_samples))
+
+        def work(rows):
+            # Samples and losses hold scratch: each block has its own.
+            self.kernels["objective"].objective(self.problem.samples(self.engine), self.spec.make(self.engine),
+                                                self.rows, self.checked, self.smoothing, rows.start, rows.stop,
+                                                *arrays)
+
+        over_blocks(work, n, n if self.n_threads == 1 else -(-n // 16), self.n_threads)
         return arrays
 
     def terms(self):

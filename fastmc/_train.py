@@ -101,7 +101,8 @@ def train(X: Matrix, y: ArrayLike, loss: str = "maxhinge", *, k: int = 1, own_cl
         Start from a trained model of the same samples, classes and loss. Its stored W is
         certified first, then its dual is taken up; C, tol, smoothing and cost may differ.
     n_threads : int
-        1; more threads are not available yet.
+        Of the certificates of sdca, 0 for all cores; passes run on one thread. The result does not
+        depend on it.
     random_state : int or numpy.random.Generator
         Draws the block order. The same seed gives the same bits.
     callback : callable or None
@@ -148,7 +149,7 @@ def train(X: Matrix, y: ArrayLike, loss: str = "maxhinge", *, k: int = 1, own_cl
     check_C_or_lam(C, lam)
     check_smoothing(smoothing)
     solver, options = check_solver(solver, sampling, averaging, gap_refresh, cache_size, cache_f,
-                                   cache_nu, precision)
+                                   cache_nu, precision, n_threads)
     check_budgets(tol, max_passes, max_time)
     check_engine(n_threads, engine)
     if callback is not None and not callable(callback):

@@ -8,12 +8,16 @@
 
 #define TABLE(real, suffix) \
     void (*scores_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
+    void (*dense_scores_##suffix)(const double *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     void (*update_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     real (*largest_##suffix)(const real *, Py_ssize_t); \
     real (*lane_bound_##suffix)(const real *, Py_ssize_t, Py_ssize_t); \
     Py_ssize_t (*at_least_##suffix)(const real *, Py_ssize_t, real, Py_ssize_t *); \
     void (*extrapolate_##suffix)(real *, real *, Py_ssize_t, real); \
     double (*squared_norm_##suffix)(const real *, Py_ssize_t);
+
+/* Rows that dense_scores takes at once */
+#define ROWS 4
 
 typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_table;
 
@@ -34,10 +38,10 @@ typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_tab
 #define CHUNK 16
 
 #define FUNCTIONS(isa) { #isa, \
-    isa##_f_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_bound, isa##_f_at_least, \
-    isa##_f_extrapolate, isa##_f_squared_norm, \
-    isa##_d_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_bound, isa##_d_at_least, \
-    isa##_d_extrapolate, isa##_d_squared_norm }
+    isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_bound, \
+    isa##_f_at_least, isa##_f_extrapolate, isa##_f_squared_norm, \
+    isa##_d_scores, isa##_d_dense_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_bound, \
+    isa##_d_at_least, isa##_d_extrapolate, isa##_d_squared_norm }
 
 #define TARGET
 #define BYTES 16

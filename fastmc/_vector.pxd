@@ -1,7 +1,9 @@
 cdef extern from "_vector.h":
+    const Py_ssize_t ROWS
     ctypedef struct vector_table:
         const char* name
         void (*scores_f)(const double*, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
+        void (*dense_scores_f)(const double*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
         void (*update_f)(const double*, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
         float (*largest_f)(const float*, Py_ssize_t) noexcept nogil
         float (*lane_bound_f)(const float*, Py_ssize_t, Py_ssize_t) noexcept nogil
@@ -9,6 +11,7 @@ cdef extern from "_vector.h":
         void (*extrapolate_f)(float*, float*, Py_ssize_t, float) noexcept nogil
         double (*squared_norm_f)(const float*, Py_ssize_t) noexcept nogil
         void (*scores_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
+        void (*dense_scores_d)(const double*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
         void (*update_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
         double (*largest_d)(const double*, Py_ssize_t) noexcept nogil
         double (*lane_bound_d)(const double*, Py_ssize_t, Py_ssize_t) noexcept nogil

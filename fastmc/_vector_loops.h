@@ -8,7 +8,7 @@ typedef REAL NAME(half) __attribute__((vector_size(BYTES / 2), aligned(sizeof(RE
 
 /* n vectors of scores, held in registers while all non-zeros of the row are added. */
 #define TILE(vec, n) do { \
-    vec sum[n] = {{0}}; \
+    vec sum[n] = {0}; \
     for (Py_ssize_t t = 0; t < nnz; t++) { \
         const vec *row = (const vec *)(w + at[t] + j); \
         const REAL value = (REAL)x[t]; \
@@ -17,6 +17,19 @@ typedef REAL NAME(half) __attribute__((vector_size(BYTES / 2), aligned(sizeof(RE
     } \
     _Pragma("GCC unroll 8") \
     for (int k = 0; k < n; k++) ((vec *)(out + j))[k] = sum[k]; \
+    j += n * (Py_ssize_t)(sizeof(vec) / sizeof(REAL)); \
+} while (0)
+
+/* n vectors of scores of each of ROWS dense rows. */
+#define DENSE_TILE(vec, n) do { \
+    vec sum[ROWS * n] = {0}; \
+    for (Py_ssize_t t = 0; t < d; t++) { \
+        const vec *row = (const vec *)(w + t * m + j); \
+        _Pragma("GCC unroll 8") \
+        for (int k = 0; k < ROWS * n; k++) sum[k] += (REAL)x[k / n * d + t] * row[k % n]; \
+    } \
+    _Pragma("GCC unroll 8") \
+    for (int k = 0; k < ROWS * n; k++) ((vec *)(out + k / n * m + j))[k % n] = sum[k]; \
     j += n * (Py_ssize_t)(sizeof(vec) / sizeof(REAL)); \
 } while (0)
 #endif
@@ -42,12 +55,38 @@ TARGET static void NAME(scores)(const double *x, const Py_ssize_t *at, Py_ssize_
             case 14: case 15: TILE(NAME(full), 7); break;
             default: TILE(NAME(full), 8);
         }
+    switch (m - j) {
+        case 0: break;
+        case 1: TILE(REAL, 1); break;
+        case 2: TILE(REAL, 2); break;
+        case 3: TILE(REAL, 3); break;
+        default: TILE(REAL, 4);
+    }
 #endif
     for (; j < m; j++) {
         REAL sum = 0;
         for (Py_ssize_t t = 0; t < nnz; t++) sum += (REAL)x[t] * w[at[t] + j];
         out[j] = sum;
     }
+}
+
+/* The same for ROWS dense rows of d numbers, one after the other, with all of W: w[t m + j] is fetched
+   once for all of them, and their sums need not wait for each other. */
+TARGET static void NAME(dense_scores)(const double *x, Py_ssize_t d, const REAL *w, Py_ssize_t m, REAL *out) {
+    Py_ssize_t j = 0;
+#if defined(__GNUC__)
+    const Py_ssize_t lanes = BYTES / sizeof(REAL);
+    while (m - j >= 2 * lanes) DENSE_TILE(NAME(full), 2);
+    if (m - j >= lanes) DENSE_TILE(NAME(full), 1);
+    if (m - j >= lanes / 2) DENSE_TILE(NAME(half), 1);
+    while (m - j >= 2) DENSE_TILE(REAL, 2);
+#endif
+    for (; j < m; j++)
+        for (int r = 0; r < ROWS; r++) {
+            REAL sum = 0;
+            for (Py_ssize_t t = 0; t < d; t++) sum += (REAL)x[r * d + t] * w[t * m + j];
+            out[r * m + j] = sum;
+        }
 }
 
 /* w[at[t] + j] += x[t] coef[j], j < m */
@@ -137,3 +176,4 @@ TARGET static double NAME(squared_norm)(const REAL *w, Py_ssize_t count) {
 }
 
 #undef TILE
+#undef DENSE_TILE

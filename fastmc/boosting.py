@@ -16,7 +16,7 @@ from fastmc._column_generation import Boosting, outputs_of
 from fastmc._master import Master
 from fastmc._model import ModelError, Ranker, check_labels, is_native, make_model, positions
 from fastmc._options import check_choice, check_count, check_range, make_generator
-from fastmc._problem import check_matrix, check_weights, encode_labels
+from fastmc._problem import check_matrix, check_weights, check_width, encode_labels
 from fastmc._types import Array, FilePath, Matrix, RandomState
 
 __all__ = ["MultiBoostClassifier", "load", "solve_weights"]
@@ -277,11 +277,9 @@ class MultiBoostClassifier(Ranker):
             raise ValueError(f"validation X has {X.shape[1]} features, X has {n_features}")
         return X, positions(check_labels(X, y), classes)
 
-    def decision_function(self, X: Matrix) -> Array:
-        """F_y(x), shape (n_samples, n_classes)."""
-        X = self._checked(X)
-        return np.column_stack([outputs_of(X, learners) @ w
-                                for learners, w in zip(self.learners_, self.weights_)])
+    def _score(self, X, rows, out):
+        for c, (learners, w) in enumerate(zip(self.learners_, self.weights_)):
+            out[:, c] = outputs_of(X[rows], learners) @ w
 
     def staged_predict(self, X: Matrix) -> Iterator[Array]:
         """Labels after each round, an iterator of arrays."""
@@ -342,10 +340,7 @@ class MultiBoostClassifier(Ranker):
 
     def _checked(self, X):
         self._check_fitted()
-        X = check_matrix(X)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} features, the model has {self.n_features_in_}")
-        return X
+        return check_width(X, self.n_features_in_)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name."""

@@ -19,7 +19,7 @@ from fastmc._command_files import (InputError, check_cost_size, check_files, che
                                    is_device, read_cost, read_names)
 from fastmc._files import replacing
 from fastmc._model import ModelError, check_k, is_native, own_ranks, positions, top_ranks
-from fastmc._options import (check_budgets, check_C_or_lam, check_range, check_smoothing,
+from fastmc._options import (check_budgets, check_C_or_lam, check_count, check_range, check_smoothing,
                             check_solver, lam_of)
 from fastmc._path import check_path
 from fastmc._plot import picture_kind, plot_predictions
@@ -190,7 +190,7 @@ def train_options(args):
     for wrong, message in (
             (args.liblinear_solver is not None,
              f"-s {args.liblinear_solver}: choose with --loss; LIBLINEAR's -s 4 is maxhinge, the default"),
-            (args.n_threads != 1, f"-m {args.n_threads}: threads are not available yet"),
+            (args.n_threads < 0, f"-m {args.n_threads} must be at least 0"),
             (args.folds is not None and args.folds < 2, f"-v {args.folds} must be at least 2"),
             (args.find_C and args.lam is not None, f"give -C or --lam {args.lam}, not both"),
             (args.find_C and extras and args.model_file is None,
@@ -207,7 +207,8 @@ def train_options(args):
     if args.find_C:
         with usage_errors("-C: "):
             check_path(_folds.EPS, None, args.solver)
-    return {**options, "C": args.C, "lam": args.lam, "tol": args.tol, "averaging": args.averaging}
+    return {**options, "C": args.C, "lam": args.lam, "tol": args.tol, "averaging": args.averaging,
+            "n_threads": args.n_threads}
 
 
 def common_options(args):
@@ -329,7 +330,7 @@ def find_C(args, X, y, options):
     """The facts of a search for C, which are printed as text at once."""
     n_folds = FOLDS if args.folds is None else args.folds
     splits = _folds.splits_of(folds(args, y, options, n_folds))
-    own = ("C", "lam", "tol", "averaging", "callback")  # what only train() has
+    own = ("C", "lam", "tol", "averaging", "n_threads", "callback")  # what only train() has
     began = time.perf_counter()
     try:
         scores = _folds.path_scores(X, y, splits, C_max=args.C, top=ranks_of(args),
@@ -356,6 +357,8 @@ def predict(args):
         raise UsageError(f"-b {args.probabilities}: these models give no probabilities")
     if args.k < 1:
         raise UsageError(f"-k {args.k} must be at least 1")
+    with usage_errors():
+        check_count("n_threads", args.n_threads, 0)
     check_plot(args)
     check_files([args.test_file, args.model_file], [args.output_file], devices=True)
     check_files([args.test_file, args.model_file, args.output_file], [args.plot])
@@ -366,10 +369,11 @@ def predict(args):
                                 verbose=verbosity(args))
     own = positions(y, model.classes_)
     best, values, before = [], [], []
-    for rows, scores in score_blocks(model, X, verbosity(args)):
+    for rows, scores in score_blocks(model, X, verbosity(args), args.n_threads):
         best.append(top_ranks(scores, args.k))
         values.append(np.take_along_axis(scores, best[-1], axis=1))
-        before.append(own_ranks(scores, own[rows]))
+        if args.plot:
+            before.append(own_ranks(scores, own[rows]))
     best = np.concatenate(best)
     ranked = model.classes_[best]
     write_predictions(args.output_file, model.classes_, ranked,

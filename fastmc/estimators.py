@@ -172,7 +172,7 @@ class MulticlassSVC(RankingClassifier):
         Go on from the model of the last fit, which must have had the same samples, classes and loss;
         C, tol, smoothing and cost may differ.
     n_jobs : int or None
-        Has no effect yet: training uses one thread.
+        Threads of the certificates; passes run on one thread.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
     verbose : int
 
@@ -249,7 +249,7 @@ class MulticlassSVC(RankingClassifier):
         try:
             with without_budget_warnings():
                 model = train(X, y, C=C, tol=self.tol, sample_weight=sample_weight, init=init,
-                              n_threads=1,  # effective_n_jobs(self.n_jobs) once train takes more
+                              n_threads=effective_n_jobs(self.n_jobs),
                               **self._options(y))
         except ValueError as error:
             if init is None or not str(error).startswith("init"):

@@ -106,6 +106,18 @@ def test_stumps(run_benchmark):
     assert all(float(cell) > 0 for row in rows for cell in row[4:])
 
 
+def test_predict(run_benchmark):
+    out = run_benchmark("predict.py", "--data", "made_sparse", "made_dense", "--threads", "2", "--repeats", "2")
+    rows = [line.split() for line in out.splitlines() if line.startswith("made_")]
+    assert [row[:2] for row in rows[::4]] == [["made_sparse", "csr"], ["made_dense", "csr"],
+                                              ["made_dense", "dense"]]
+    assert [row[2:-2] for row in rows] == 3 * [
+        ["7", "X", "@", "W", "1"], ["7", "decision_function", "2"], ["7", "predict", "2"], ["7", "top", "5", "2"]]
+    for row in rows:
+        assert float(row[-2]) >= 0 and float(row[-1]) > 0
+    assert all(float(row[-1]) == 1 for row in rows[::4])
+
+
 def test_multiboost(run_benchmark, tmp_path):
     out = run_benchmark("multiboost.py", "solver", "--data", "made_dense", "--rounds", "6", "--check", "3")
     row = next(line for line in out.splitlines() if line.startswith("made_dense")).split()

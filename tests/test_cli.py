@@ -125,8 +125,7 @@ def test_help_names_every_option(run, command, options):
     (["train", "-C", "-c", "0", "t"], "-c 0.0 must be a finite number"),
     (["train", "-C", "--plot", "x.png", "--validation", "v", "t"],
      "--plot and --validation: -C trains a model only if model_file is given"),
-    (["train", "-m", "2", "t"], "-m 2: threads are not available yet"),
-    (["train", "-m", "0", "t"], "threads are not available yet"),
+    (["train", "-m", "-1", "t"], "-m -1 must be at least 0"),
     (["train", "-c", "0", "t"], "-c 0.0 must be a finite number"),
     (["train", "-c", "-1", "t"], "-c -1.0 must be"),
     (["train", "-c", "nan", "t"], "-c nan must be"),
@@ -180,6 +179,7 @@ def test_help_names_every_option(run, command, options):
     (["predict", "-b", "1", "t", "m", "o"], "these models give no probabilities"),
     (["predict", "-k", "0", "t", "m", "o"], "-k 0 must be at least 1"),
     (["predict", "-k", "x", "t", "m", "o"], "invalid int value"),
+    (["predict", "-m", "-1", "t", "m", "o"], "-m -1 must be a whole number of at least 0"),
     (["predict", "--plot", "x", "t", "m", "o"], "--plot: x: the name of a picture must end in one of"),
     (["path", "t"], "output_file"),
     (["path", "t", "o", "x"], "unrecognized arguments: x"),
@@ -923,6 +923,16 @@ def test_predict_scores(run, tmp_path, ranked_model):
     model, table = fastmc.load_model(tmp_path / "u.npz"), np.loadtxt(tmp_path / "o")
     scores = -np.sort(-model.decision_function(X), axis=1)
     assert (table[:, :4] == model.predict_topk(X, 4)).all() and (table[:, 4:] == scores).all()
+
+
+def test_predict_threads(run, tmp_path):
+    X, y = write_problem(tmp_path / "t")
+    assert run("train", "-q", "t", "m.npz").code == 0
+    for threads in ("1", "2", "0"):
+        result = run("predict", "-m", threads, "-k", "2", "--scores", "t", "m.npz", threads)
+        assert (result.code, result.err) == (0, "")
+    texts = [(tmp_path / threads).read_text() for threads in ("1", "2", "0")]
+    assert len(texts[0].splitlines()) == len(y) and texts[0] == texts[1] == texts[2]
 
 
 def test_predict_plot(run, tmp_path, ranked_model):

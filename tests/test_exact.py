@@ -219,6 +219,19 @@ def test_looking_on_does_not_change_the_passes(digits):
     assert watched.certificate.dual == quiet.certificate.dual
 
 
+# ---------------------------------------------------------------- threads
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_threads_do_not_change_a_bit(digits, loss_options, smoothing):
+    X, y = digits
+    cost = 1.0 - np.eye(10) if loss_options["loss"] == "structured" else None
+    models = [fastmc.train(X[:301], y[:301], C=0.1, tol=1e-3, smoothing=smoothing, cost=cost, n_threads=n, **loss_options)
+              for n in (1, 2, 3, 0)]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.weights, models[0].weights)
+        assert model.certificate == models[0].certificate
+
+
 # ---------------------------------------------------------------- memory
 
 @pytest.mark.parametrize("m", [20, 150, 1000])

@@ -1,0 +1,72 @@
+"""The scores of rows, and the classes that they rank best. See fastmc.reference.predict."""
+import numpy as np
+from libc.math cimport INFINITY
+from libc.string cimport memcpy
+
+from fastmc._samples cimport Samples
+from fastmc._vector cimport ROWS, table, vector_table
+
+
+def scores(Samples samples, const double[:, ::1] weights, double[:, ::1] out):
+    cdef Py_ssize_t d = samples.n_features, i = 0, r
+    cdef bint dense = samples.indptr == NULL
+    cdef double[::1] scratch = np.empty(ROWS * d if dense else 1)
+    cdef double* x = &scratch[0]
+    with nogil:
+        while dense and i + ROWS <= samples.n_samples:
+            for r in range(ROWS):
+                samples.load(i + r)
+                memcpy(x + r * d, samples.x, d * sizeof(double))
+            samples.vector.dense_scores_d(x, d, &weights[0, 0], samples.n_classes, &out[i, 0])
+            i += ROWS
+        while i < samples.n_samples:
+            samples.load(i)
+            samples.scores(&weights[0, 0], &out[i, 0])
+            i += 1
+
+
+def rank(const double[:, ::1] scores, long long[:, ::1] out):
+    cdef Py_ssize_t m = scores.shape[1], i
+    cdef const vector_table* vector = table()
+    cdef Py_ssize_t[::1] found = np.empty(m, dtype=np.intp)
+    with nogil:
+        for i in range(scores.shape[0]):
+            rank_row(vector, &scores[i, 0], m, out.shape[1], &found[0], &out[i, 0])
+
+
+cdef void rank_row(const vector_table* vector, const double* s, Py_ssize_t m, Py_ssize_t k,
+                   Py_ssize_t* found, long long* out) noexcept nogil:
+    """The k best of m classes, best first: the heap of those that can be among them gives them up."""
+    cdef double floor = vector.largest_d(s, m) if k == 1 else vector.lane_bound_d(s, m, k)
+    cdef Py_ssize_t count = vector.at_least_d(s, m, floor, found), at
+    if count < k:
+        # Scores that overflowed: -inf lies below any bound, and NaN is not at least anything.
+        count = m
+        for at in range(m):
+            found[at] = at
+    for at in range(count // 2 - 1, -1, -1):
+        sift(s, found, at, count)
+    for at in range(k):
+        out[at] = found[0]
+        count -= 1
+        found[0] = found[count]
+        sift(s, found, 0, count)
+
+
+cdef void sift(const double* s, Py_ssize_t* heap, Py_ssize_t root, Py_ssize_t count) noexcept nogil:
+    """Restore the heap of classes below `root`."""
+    cdef Py_ssize_t j = heap[root], child = 2 * root + 1
+    while child < count:
+        if child + 1 < count and is_before(s, heap[child + 1], heap[child]):
+            child += 1
+        if is_before(s, j, heap[child]):
+            break
+        heap[root] = heap[child]
+        root, child = child, 2 * child + 1
+    heap[root] = j
+
+
+cdef inline bint is_before(const double* s, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef double x = s[a] if s[a] == s[a] else -INFINITY
+    cdef double y = s[b] if s[b] == s[b] else -INFINITY
+    return x > y or (x == y and a < b)
