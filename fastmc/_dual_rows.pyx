@@ -40,22 +40,26 @@ cdef class DualRows:
         cdef Row* row = &self.rows[i]
         cdef Py_ssize_t now = row.side * row.capacity, before = (1 - row.side) * row.capacity
         cdef Py_ssize_t count = row.count[row.side], k, at
+        cdef int* classes = self.classes
+        cdef int* slot = self.slot
+        cdef double* beta = self.beta
+        cdef double* ahead = self.ahead
         for k in range(count):
-            self.classes[k] = row.classes[now + k]
-            self.beta[k] = self.ahead[k] = row.betas[now + k]
+            classes[k] = row.classes[now + k]
+            beta[k] = ahead[k] = row.betas[now + k]
         if momentum > 0.0:
             for k in range(count):
-                self.ahead[k] += momentum * self.beta[k]
-                self.slot[self.classes[k]] = k + 1
+                ahead[k] += momentum * beta[k]
+                slot[classes[k]] = k + 1
             for k in range(row.count[1 - row.side]):
-                at = self.slot[row.classes[before + k]] - 1
+                at = slot[row.classes[before + k]] - 1
                 if at < 0:
                     at, count = count, count + 1
-                    self.classes[at] = row.classes[before + k]
-                    self.beta[at] = self.ahead[at] = 0.0
-                self.ahead[at] -= momentum * row.betas[before + k]
+                    classes[at] = row.classes[before + k]
+                    beta[at] = ahead[at] = 0.0
+                ahead[at] -= momentum * row.betas[before + k]
             for k in range(count):
-                self.slot[self.classes[k]] = 0
+                slot[classes[k]] = 0
         self.count = count
 
     cdef int replace(self, Py_ssize_t i, const Py_ssize_t* classes, const double* beta,
