@@ -1,5 +1,4 @@
 """Configuration of the documentation; `make docs` builds it into build/docs."""
-import importlib.util
 import os
 import sys
 
@@ -25,10 +24,6 @@ napoleon_use_ivar = True
 
 # A single backtick marks code, as in the pages.
 default_role = "code"
-
-# Not there, not documented.
-if importlib.util.find_spec("fastmc.estimators") is None:
-    exclude_patterns = ["api_estimators.md"]
 
 # The command line that the pages show is that of this Python.
 os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
