@@ -5,7 +5,8 @@ import sys
 
 import numpy as np
 
-from fastmc._solvers import SOLVERS, BatchSolver, ExactSolver
+from fastmc._exact_solver import ExactSolver
+from fastmc._solvers import SOLVERS, BatchSolver
 
 SAMPLINGS = ("permutation", "uniform", "cyclic", "gap")
 PRECISIONS = ("auto", "single", "double")

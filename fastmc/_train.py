@@ -15,7 +15,8 @@ from fastmc._options import (check_budgets, check_C_or_lam, check_engine, check_
                              check_solver, lam_of, make_generator)
 from fastmc._problem import Problem
 from fastmc._progress import Progress
-from fastmc._solvers import Candidate, make_solver
+from fastmc._solver_base import Candidate
+from fastmc._solvers import make_solver
 from fastmc._types import Matrix, RandomState
 from fastmc.losses import check_loss, make_spec
 

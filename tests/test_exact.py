@@ -7,9 +7,10 @@ import scipy.sparse as sp
 
 import fastmc
 from fastmc import _certificate, _dual_rows, _sdca, _vector, reference
+from fastmc._exact_solver import Momentum
 from fastmc._order import ListOrder
 from fastmc._problem import Problem
-from fastmc._solvers import Momentum, make_solver
+from fastmc._solvers import make_solver
 from fastmc.losses import make_spec
 
 
