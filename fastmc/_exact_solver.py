@@ -82,8 +82,7 @@ class ExactSolver(Solver):
         self.n_checked += 1
 
     def sweep(self, rng):
-        if self.sampling == "gap" and (self.full_gap is None or
-                                       0 < self.gap_refresh <= self.passes_since_refresh):
+        if self.refresh_due():
             yield from self.refresh()
         elif self.n_passes % self.REFRESH == self.REFRESH - 1:
             self.undo_drift()
@@ -103,6 +102,11 @@ class ExactSolver(Solver):
         self.momentum.saw(self.dual_estimate, self.gap_estimate())
         if self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
             self.leave_single()
+
+    def refresh_due(self):
+        """Gap sampling rests on a full gap pass, now and then."""
+        return self.sampling == "gap" and (
+            self.full_gap is None or 0 < self.gap_refresh <= self.passes_since_refresh)
 
     def undo_drift(self):
         """W = W(A), and the last W moved alike; float32 ends where rounding is not far below the gap."""
