@@ -340,7 +340,7 @@ def load_model(path: FilePath) -> Model | Any:
 
     Returns
     -------
-    Model or MultiBoostClassifier
+    Model or fastmc.boosting.MultiBoostClassifier
         Equal to the saved one, the weights bit for bit. Text holds no loss, certificate or dual.
 
     Raises

@@ -381,7 +381,7 @@ def load(path: FilePath) -> MultiBoostClassifier:
 
     Returns
     -------
-    MultiBoostClassifier
+    fastmc.boosting.MultiBoostClassifier
         Equal to the saved one but for the weights of earlier rounds, which a file does not hold.
 
     Raises

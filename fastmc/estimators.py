@@ -189,7 +189,7 @@ class MulticlassSVC(RankingClassifier):
     feature_names_in_ : numpy.ndarray, shape (n_features,)
         Where X has names of features.
     duality_gap_ : float
-        objective_ is at most that far above the optimum.
+        `objective_` is at most that far above the optimum.
     objective_ : float
         Primal objective, in the scaling of `fastmc.train`.
     model_ : fastmc.Model
@@ -318,7 +318,7 @@ class MulticlassSVCCV(MulticlassSVC):
     scores_ : numpy.ndarray, shape (n_folds, n_Cs)
         NaN where max_iter ended a path before it reached that C, which is then not chosen.
     best_score_ : float
-        Mean score of C_ over the folds.
+        Mean score of `C_` over the folds.
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_, duality_gap_, objective_, model_
         Of the final training, as in `MulticlassSVC`.
     """
