@@ -96,19 +96,44 @@ cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support,
 
 
 cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_ssize_t count, double top,
-                        double total, double floor) noexcept nogil:
+                        double total, double own, double floor) noexcept nogil:
     """Take out the other classes with z above the floor to the sorted ones; returns how many these are."""
     cdef double limit = top + floor * total, z
     # Rounded down: what is not above the floor stays.
     cdef real least = <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
-    cdef Py_ssize_t k, j, n_found = at_least(samples, scores, least, samples.changed)
+    cdef Py_ssize_t k, j, n_found = at_least(samples, scores, least, samples.changed), n_kept = 0
     for k in range(n_found):
-        j = samples.changed[k]
-        z = (scores[j] - top) / total
+        z = (scores[samples.changed[k]] - top) / total
         if z > floor:
-            loss.insert(0, count, z, j)
-            scores[j] = <real> -INFINITY
-            count += 1
+            loss.spare_z[n_kept], loss.spare_order[n_kept] = z, samples.changed[k]
+            n_kept += 1
+    if loss.n_ranks == 1:
+        n_kept = sieve(loss, n_kept, b.weight * loss.rho[0], own)
+    for k in range(n_kept):
+        j = loss.spare_order[k]
+        loss.insert(0, count, loss.spare_z[k], j)
+        scores[j] = <real> -INFINITY
+        count += 1
+    return count
+
+
+cdef Py_ssize_t sieve(Loss loss, Py_ssize_t count, double cap, double own) noexcept nogil:
+    """Drop those that get nothing even without the other classes, so that few are sorted."""
+    cdef Py_ssize_t k, kept
+    cdef double total, u
+    while count > 0:
+        total = 0.0
+        for k in range(count):
+            total += loss.spare_z[k]
+        u = max((total - own) / (count + 1), (total - cap) / count)
+        kept = 0
+        for k in range(count):
+            if loss.spare_z[k] > u:
+                loss.spare_z[kept], loss.spare_order[kept] = loss.spare_z[k], loss.spare_order[k]
+                kept += 1
+        if kept == count:
+            break
+        count = kept
     return count
 
 
@@ -140,7 +165,7 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
     known = -1
     while count != known and floor < INFINITY:
         known = count
-        count = collect(samples, loss, b, scores, count, top, total, floor)
+        count = collect(samples, loss, b, scores, count, top, total, own, floor)
         if count > known:
             floor = loss.solve(count, b.weight, own)
     return count

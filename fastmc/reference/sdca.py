@@ -135,22 +135,41 @@ def maximise(loss, rows, b, scores, support, real):
     known = -1
     while len(loss.z) != known and floor < math.inf:
         known = len(loss.z)
-        collect(loss, b, scores, top, total, floor, real)
+        collect(loss, b, scores, top, total, own, floor, real)
         if len(loss.z) > known:
             floor = loss.solve(b.weight, own)
 
 
-def collect(loss, b, scores, top, total, floor, real):
+def collect(loss, b, scores, top, total, own, floor, real):
     """Take out the other classes with z above the floor to the sorted ones."""
     limit = top + floor * total
     # Rounded down: what is not above the floor stays.
     least = real(limit - (1e-6 if real is np.float32 else 1e-15) * (abs(limit) + abs(top)))
-    for j, score in enumerate(scores):
-        if score >= least:
-            z = (float(score) - top) / total
-            if z > floor:
-                loss.insert(z, j)
-                scores[j] = -math.inf
+    found = [((float(score) - top) / total, j) for j, score in enumerate(scores) if score >= least]
+    found = [(z, j) for z, j in found if z > floor]
+    if loss.n_ranks == 1:
+        found = sieve(found, b.weight * loss.rho[0], own)
+    for z, j in found:
+        loss.insert(z, j)
+        scores[j] = -math.inf
+
+
+def sieve(found, cap, own):
+    """Drop those that get nothing even without the other classes, so that few are sorted.
+
+    For one rank u is the larger of the roots of u + own = sum of max(z - u, 0) and of that sum = cap; the
+    mean over any set of classes is below it (Michelot, 1986).
+    """
+    while found:
+        total = 0.0
+        for z, _ in found:
+            total += z
+        u = max((total - own) / (len(found) + 1), (total - cap) / len(found))
+        kept = [(z, j) for z, j in found if z > u]
+        if len(kept) == len(found):
+            break
+        found = kept
+    return found
 
 
 def corner(samples, loss, b, i):
