@@ -4,6 +4,9 @@ import csv
 import numpy as np
 import pytest
 
+import fastmc
+from fastmc._folds import cross_predict, stratified_folds
+
 OURS = ["sdca", "bcfw", "pairwise", "away", "fw", "stdfw", "pg", "sdca-certified"]
 
 
@@ -137,6 +140,61 @@ def test_multiboost(run_benchmark, tmp_path):
         assert float(mine[-1]["error"]) == pytest.approx(float(row["error"]), abs=1e-12)
         assert [int(c["rounds"]) for c in mine] == list(range(1, len(mine) + 1))
     assert "class-wise reaches the last error of shared" in out
+
+
+def test_accuracy(run_benchmark, made_data, tmp_path):
+    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is a peer")
+    from sklearn.svm import LinearSVC
+    Cs, losses = [0.02, 0.5], {"maxhinge": {"loss": "maxhinge"}, "topk k=3": {"loss": "topk", "k": 3}}
+    out = run_benchmark("accuracy.py", "--data", "made_sparse", "--methods", *losses, "LinearSVC",
+                        "--Cs", *map(str, Cs), "--out", str(tmp_path))
+    rows = read_table(tmp_path / "accuracy.csv")
+    names = [(row["split"], row["method"]) for row in rows]
+    assert names == [("given", name) for name in (*losses, "LinearSVC")]
+    (X, y), (X_test, y_test) = (fastmc.load_svmlight(made_data / f"made_sparse.{part}.svm.bz2", n_features=12)
+                                for part in ("train", "test"))
+    fold, models = stratified_folds(y, 3, np.random.default_rng(0)), []
+    for row, loss in zip(rows, losses.values()):
+        options = {"bias": 1, "tol": 1e-2, **loss}
+        held_out = {C: cross_predict(X, y, fold, 1, options | {"C": C})[:, 0] != y for C in Cs}
+        errors = [np.mean([wrong[fold == number].mean() for number in range(3)])
+                  for wrong in held_out.values()]
+        assert float(row["C"]) == Cs[np.argmin(errors)]
+        assert float(row["cv_error"]) == pytest.approx(min(errors), abs=1e-12) and row["limited"] == "0"
+        models.append(fastmc.train(X, y, C=float(row["C"]), **options))
+    models.append(LinearSVC(C=float(rows[2]["C"]), random_state=0).fit(X, y))
+    for row, model in zip(rows, models):
+        for k in (1, 3, 5):
+            right = metrics.top_k_accuracy_score(y_test, model.decision_function(X_test), k=k)
+            assert float(row[f"top{k}"]) == pytest.approx(1 - right, abs=1e-12)
+    # Over the test rows, how much more often the label is not among the first three.
+    missed = [(model.predict_topk(X_test, 3) != y_test[:, None]).all(axis=1) for model in models[:2]]
+    more = np.subtract(missed[1], missed[0], dtype=float)
+    line = markdown(out, "topk k=3")
+    assert line["top-3 more"] == f"{100 * more.mean():+.2f} ± {100 * more.std(ddof=1) / np.sqrt(70):.2f}"
+    assert more.any() and markdown(out, "maxhinge")["top-3 more"] == "+0.00 ± 0.00"
+
+
+def test_accuracy_of_drawn_splits(run_benchmark, tmp_path):
+    pytest.importorskip("sklearn", reason="scikit-learn is a peer")
+    out = run_benchmark("accuracy.py", "--data", "made_sparse", "--methods", "usunier k=3",
+                        "LogisticRegression", "--Cs", "1", "10000", "--resplits", "3", "--out", str(tmp_path))
+    assert "made_sparse: 157 rows to train on, 53 to test, 12 features, 7 classes" in out
+    rows = read_table(tmp_path / "accuracy_resplits.csv")
+    assert [row["split"] for row in rows] == ["0", "0", "1", "1", "2", "2"]
+    errors = 100 * np.array([float(row["top1"]) for row in rows]).reshape(3, 2)
+    line = markdown(out, "LogisticRegression")
+    assert line["top-1"] == f"{errors[:, 1].mean():.2f} ({errors[:, 1].std(ddof=1):.2f})"
+    more = errors[:, 1] - errors[:, 0]
+    assert line["top-1 more"] == f"{more.mean():+.2f} ± {more.std(ddof=1) / np.sqrt(3):.2f}" and more.any()
+    # lbfgs ends on its limit of iterations where C is large.
+    assert int(line["limited"]) == sum(int(row["limited"]) for row in rows[1::2]) > 0
+
+
+def markdown(out, first):
+    """The cells of the line that begins so, by the titles of the table."""
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines() if line[:1] == "|"]
+    return dict(zip(lines[0], next(line for line in lines if line[0] == first)))
 
 
 def read_table(path):
