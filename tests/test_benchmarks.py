@@ -203,9 +203,11 @@ def read_table(path):
 
 def test_levels(run_benchmark, read_results, tmp_path):
     pytest.importorskip("liblinear", reason="LIBLINEAR is a peer")
+    pytest.importorskip("matplotlib", reason="matplotlib draws the pictures")
     out = run_benchmark("compare.py", "levels", "--data", "made_sparse", "made_dense", "--C", "0.3", "--levels",
                         "0.1", "0.01", "--tol", "0.1", "0.001", "--repeats", "1", "--reference-time", "0.2",
                         "--out", str(tmp_path))
+    assert (tmp_path / "levels.png").stat().st_size > 1000 and b"</svg>" in (tmp_path / "levels.svg").read_bytes()
     rows = read_results(tmp_path / "levels.csv")
     assert [row["dataset"] for row in rows] == ["made_sparse", "made_dense"]
     ratios = [row["liblinear 0.01"] / row["fastmc 0.01"] for row in rows]
