@@ -1226,3 +1226,15 @@ def test_equal_data_give_equal_models(run, tmp_path, data):
     assert run("train", "-q", "t", "a").code == 0
     assert run("train", "-q", "tiny", "b").code == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_uncompiled_source_says_what_to_do(tmp_path):
+    source = Path(fastmc.__file__).parent
+    (tmp_path / "fastmc").mkdir()
+    for name in ("__init__.py", "__main__.py", "cli.py"):
+        (tmp_path / "fastmc" / name).write_text((source / name).read_text())
+    for words in (["-m", "fastmc", "--help"], ["-c", "import fastmc"]):
+        done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                              env=os.environ | {"PYTHONPATH": ""})
+        assert done.returncode == 1
+        assert f"ImportError: fastmc in {tmp_path / 'fastmc'} is not compiled: run `make build` there" in done.stderr
