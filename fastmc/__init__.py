@@ -10,11 +10,11 @@ True
 `python -m fastmc` the command line.
 """
 import importlib
-import importlib.util
+import importlib.machinery
 
 __version__ = "0.1.0"
 
-if importlib.util.find_spec("fastmc._samples") is None:
+if importlib.machinery.PathFinder.find_spec("fastmc._samples", __path__) is None:
     # Python in a folder of the source takes that before an installed fastmc.
     raise ImportError(f"fastmc in {__path__[0]} is not compiled: run `make build` there, or start Python in another "
                       "folder if fastmc is installed")
