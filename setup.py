@@ -33,11 +33,13 @@ DIRECTIVES = {
     "overflowcheck": False,
 }
 
+HEADERS = {"_vector.pyx": ["fastmc/_vector.h", "fastmc/_vector_loops.h"], "_batches.pyx": ["fastmc/_team.h"]}
+
 sources = [] if os.environ.get("FASTMC_NO_EXTENSIONS") else sorted(glob("fastmc/_*.pyx"))
 extensions = [
     Extension("fastmc." + os.path.basename(path)[:-4], [path], extra_compile_args=FLAGS,
               include_dirs=["fastmc"],
-              depends=glob("fastmc/*.h") if path.endswith("_vector.pyx") else [])
+              depends=HEADERS.get(os.path.basename(path), []))
     for path in sources
 ]
 

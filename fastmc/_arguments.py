@@ -71,7 +71,7 @@ def train_parser():
         help="find the C of the best accuracy by cross-validation (-v, default 5 folds) along the path "
              "of each fold; a model is trained with it only if model_file is given")
     add("-m", dest="n_threads", type=int, default=1, metavar="N",
-        help="threads of the certificates (1); 0: all cores")
+        help="threads of passes and certificates (1); 0: all cores")
     add("-s", dest="liblinear_solver", metavar="N", help=argparse.SUPPRESS)
     add_problem_options(add)
     add_solver_options(add, list(SOLVERS), "passes")

@@ -11,6 +11,9 @@ cdef struct Row:
 cdef class DualRows:
     cdef readonly Py_ssize_t n_samples, n_classes
     cdef Row* rows
+    # A view has the lists of its owner.
+    cdef DualRows owner
+    cdef bint owned
     # The row that is open: classes of either list, beta now, and beta as the momentum has it.
     cdef Py_ssize_t count
     cdef int* classes
@@ -23,5 +26,5 @@ cdef class DualRows:
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil
     cdef void open(self, Py_ssize_t i, double momentum) noexcept nogil
     cdef int replace(self, Py_ssize_t i, const Py_ssize_t* classes, const double* beta,
-                     Py_ssize_t count) except -1 nogil
-    cdef int grow(self, Row* row, Py_ssize_t needed) except -1 nogil
+                     Py_ssize_t count) noexcept nogil
+    cdef int grow(self, Row* row, Py_ssize_t needed) noexcept nogil

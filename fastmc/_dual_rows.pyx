@@ -9,9 +9,10 @@ from fastmc._vector cimport PREFETCH
 cdef class DualRows:
     """See fastmc.reference.dual_rows.DualRows."""
 
-    def __cinit__(self, n_samples, n_classes):
+    def __cinit__(self, n_samples, n_classes, DualRows owner=None):
         self.n_samples, self.n_classes = n_samples, n_classes
-        self.rows = <Row*> calloc(n_samples, sizeof(Row))
+        self.owner, self.owned = owner, owner is None
+        self.rows = owner.rows if owner is not None else <Row*> calloc(n_samples, sizeof(Row))
         if self.rows == NULL:
             raise MemoryError(f"no memory for the dual of {n_samples} samples")
         cdef int[::1] classes = np.zeros(n_classes, dtype=np.intc)
@@ -23,7 +24,7 @@ cdef class DualRows:
 
     def __dealloc__(self):
         cdef Py_ssize_t i
-        if self.rows != NULL:
+        if self.rows != NULL and self.owned:
             for i in range(self.n_samples):
                 free(self.rows[i].betas)
             free(self.rows)
@@ -63,11 +64,11 @@ cdef class DualRows:
         self.count = count
 
     cdef int replace(self, Py_ssize_t i, const Py_ssize_t* classes, const double* beta,
-                     Py_ssize_t count) except -1 nogil:
+                     Py_ssize_t count) noexcept nogil:
         cdef Row* row = &self.rows[i]
         cdef Py_ssize_t start, k
-        if count > row.capacity:
-            self.grow(row, count)
+        if count > row.capacity and self.grow(row, count) < 0:
+            return -1
         row.side = 1 - row.side
         row.count[row.side] = count
         start = row.side * row.capacity
@@ -76,7 +77,7 @@ cdef class DualRows:
             row.betas[start + k] = beta[k]
         return 0
 
-    cdef int grow(self, Row* row, Py_ssize_t needed) except -1 nogil:
+    cdef int grow(self, Row* row, Py_ssize_t needed) noexcept nogil:
         cdef Py_ssize_t capacity = max(4, 2 * row.capacity), side
         cdef double* betas
         cdef int* classes
@@ -84,8 +85,7 @@ cdef class DualRows:
             capacity *= 2
         betas = <double*> malloc(2 * capacity * (sizeof(double) + sizeof(int)))
         if betas == NULL:
-            with gil:
-                raise MemoryError("no memory for the dual")
+            return -1
         classes = <int*> (betas + 2 * capacity)
         for side in range(2):
             memcpy(betas + side * capacity, row.betas + side * row.capacity,
@@ -95,6 +95,9 @@ cdef class DualRows:
         free(row.betas)
         row.betas, row.classes, row.capacity = betas, classes, capacity
         return 0
+
+    def view(self):
+        return DualRows(self.n_samples, self.n_classes, self)
 
     def forget(self):
         """The lists before are the current ones."""
@@ -120,11 +123,11 @@ cdef class DualRows:
         cdef const Py_ssize_t[::1] classes = np.ascontiguousarray(indices, dtype=np.intp)
         cdef const double[::1] beta = np.ascontiguousarray(values, dtype=np.float64)
         cdef Py_ssize_t i
+        cdef Py_ssize_t at, count
         for i in range(self.n_samples):
-            if starts[i + 1] > starts[i]:
-                self.replace(i, &classes[starts[i]], &beta[starts[i]], starts[i + 1] - starts[i])
-            else:
-                self.replace(i, NULL, NULL, 0)
+            at, count = starts[i], starts[i + 1] - starts[i]
+            if self.replace(i, &classes[at] if count else NULL, &beta[at] if count else NULL, count) < 0:
+                raise MemoryError("no memory for the dual")
         self.forget()
 
     def rows_of(self):

@@ -1,15 +1,33 @@
 """The default solver: exact block maximisation with momentum, A as short lists."""
 import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from fastmc._certificate import squared_norm
 from fastmc._solver_base import Candidate, Solver
-from fastmc._threads import over_blocks
+from fastmc._threads import count_threads, over_blocks, over_slices
 
 # Down to this relative gap float32 is exact enough for W.
 SINGLE_GAP = 1e-4
+# Samples that two or more threads take at once: at most BATCH, 1/SPREAD of all, and ALIKE over their mean
+# cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or fewer classes than
+# MIN_CLASSES, threads would wait more than work.
+BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_CLASSES = 32, 8, 100, 2.0, 64
+
+
+@dataclass
+class Share:
+    """What a thread has to itself: the weights of some classes, and scratch."""
+
+    first: int
+    samples: Any
+    loss: Any
+    weights: np.ndarray
+    last: Any = None
 
 
 class ExactSolver(Solver):
@@ -28,7 +46,9 @@ class ExactSolver(Solver):
                  gap_refresh=10, precision="double", n_threads=1):
         super().__init__(problem, spec, lam, smoothing, engine)
         self.kind, self.sampling, self.gap_refresh = kind, sampling, gap_refresh
-        self.engine, self.n_threads = engine, n_threads
+        self.engine, self.n_threads = engine, count_threads(n_threads)
+        self.batch = batch_size(problem) if self.n_threads > 1 and sampling in ("permutation", "cyclic") else 0
+        self.pool = ThreadPoolExecutor(self.n_threads) if self.batch else None
         self.gains = np.zeros(problem.n_samples)
         self.rows = self.kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
         self.dual_estimate, self.momentum, self.n_passes = 0.0, Momentum(), 0
@@ -36,7 +56,8 @@ class ExactSolver(Solver):
         if sampling == "gap":
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
         # W(A) of the last certificate, and how many there were.
-        self.checked, self.n_checked, self.checked_samples = None, 0, problem.samples(engine)
+        self.checked, self.n_checked = None, 0
+        self.columns = column_ranges(problem, self.n_threads)
         self.precision = precision
         single = precision == "single" or (precision == "auto" and tame(problem, lam, smoothing))
         self.set_precision(np.float32 if single else np.float64)
@@ -44,21 +65,25 @@ class ExactSolver(Solver):
             self.set_dual(sp.csr_array(dual))
 
     def set_precision(self, dtype):
-        """W = W(A) in this precision from here on."""
-        vector = 32 // np.dtype(dtype).itemsize
-        stride = -(-self.problem.n_classes // vector) * vector
-        self.samples = self.problem.samples(self.engine, stride)
-        self.padded = self.last = None
-        self.padded = np.zeros((self.problem.n_weights, stride), dtype)
+        """W = W(A) in this precision from here on, shared out among the threads of a pass."""
+        m, vector = self.problem.n_classes, 32 // np.dtype(dtype).itemsize
+        width = -(-m // (vector * (self.n_threads if self.batch else 1))) * vector
+        self.dtype, self.shares = np.dtype(dtype), []
+        for first in range(0, m, width):
+            self.shares.append(Share(first, self.problem.samples(self.engine, width), self.spec.make(self.engine),
+                                     aligned_zeros((self.problem.n_weights, width), dtype)))
         if self.n_passes:
             self.refresh_weights()
-        self.last = self.padded.copy()
+        for share in self.shares:
+            share.last = aligned_zeros(share.weights.shape, dtype)
+            share.last[:] = share.weights
         self.momentum.restart()
 
     @property
     def weights(self):
-        """W without the columns that fill its vectors up; a view."""
-        return self.padded[:, : self.problem.n_classes]
+        """W without the columns that fill its vectors up: a view, or put together from the shares."""
+        parts = [share.weights for share in self.shares]
+        return (parts[0] if len(parts) == 1 else np.hstack(parts))[:, : self.problem.n_classes]
 
     def set_dual(self, dual):
         """Take over A; its entries at the own classes follow from the others."""
@@ -71,14 +96,22 @@ class ExactSolver(Solver):
     def refresh_weights(self):
         """W = W(A) freed of the rounding of many steps."""
         self.check_weights()
-        self.weights[:] = self.checked
+        for share in self.shares:
+            part = self.checked[:, share.first: share.first + share.weights.shape[1]]
+            share.weights[:, : part.shape[1]] = part
 
     def check_weights(self):
         """W(A) in float64 into self.checked."""
         if self.checked is None:
             self.checked = np.zeros((self.problem.n_weights, self.problem.n_classes))
-        self.checked[:] = 0.0
-        self.kernels["objective"].add_rows(self.checked_samples, self.rows, self.checked, self.lam_n)
+        else:
+            self.checked[:] = 0.0
+
+        def work(columns):
+            self.kernels["objective"].add_rows(self.problem.samples(self.engine), self.rows, self.checked,
+                                               self.lam_n, columns.start, columns.stop)
+
+        over_slices(work, self.columns, self.n_threads)
         self.n_checked += 1
 
     def sweep(self, rng):
@@ -86,22 +119,49 @@ class ExactSolver(Solver):
             yield from self.refresh()
         elif self.n_passes % self.REFRESH == self.REFRESH - 1:
             self.undo_drift()
-        order, b = self.draw(rng), 0.0
+        order, b, before = self.draw(rng), 0.0, self.dual_estimate
         if self.sampling == "permutation":
             b = self.momentum.next()
-            self.kernels["sdca"].extrapolate(self.samples, self.padded, self.last, b)
+            self.each_share(lambda share: self.kernels["sdca"].extrapolate(
+                share.samples, share.weights, share.last, b))
         for start, stop in self.slices(len(self.active)):
-            self.kernels["sdca"].sdca_pass(self.samples, self.loss, self.padded, self.rows, self.gaps,
-                                           self.gains, order, start, stop, self.lam_n, self.smoothing, b)
+            self.visit(order, start, stop, b)
             self.oracle_calls += stop - start
             yield
         self.passes_since_refresh += 1
         self.n_passes += 1
-        norm = self.kernels["sdca"].squared_norm(self.samples, self.padded)
-        self.dual_estimate = float(self.gains.mean()) - 0.5 * self.lam * norm
+        self.dual_estimate = float(self.gains.mean()) - 0.5 * self.lam * self.squared_norm()
         self.momentum.saw(self.dual_estimate, self.gap_estimate())
         if self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
             self.leave_single()
+        if self.batch and b == 0.0 and self.dual_estimate < before:
+            self.shorten_batches()
+
+    def visit(self, order, start, stop, b):
+        shared = (self.rows, self.gaps, self.gains, order, start, stop, self.lam_n, self.smoothing, b)
+        if self.batch:
+            self.kernels["batches"].batch_pass(self.shares, *shared, self.batch, self.pool)
+        else:
+            share = self.shares[0]
+            self.kernels["sdca"].sdca_pass(share.samples, share.loss, share.weights, *shared)
+
+    def each_share(self, work):
+        """Call `work` with each share, at the same time."""
+        list(self.pool.map(work, self.shares) if self.batch else map(work, self.shares))
+
+    def squared_norm(self):
+        """||W||^2 at the precision of W, the same bits however W is shared out."""
+        sums = np.zeros(sum(share.weights.shape[1] for share in self.shares))
+        self.each_share(lambda share: self.kernels["sdca"].add_squares(
+            share.samples, share.weights, sums[share.first: share.first + share.weights.shape[1]]))
+        return float(sums[: self.problem.n_classes].sum())
+
+    def shorten_batches(self):
+        """The samples of a batch are too much alike; in the end one after the other."""
+        self.batch //= 2
+        if self.batch < MIN_BATCH:
+            self.batch = 0
+            self.set_precision(self.dtype)
 
     def refresh_due(self):
         """Gap sampling rests on a full gap pass, now and then."""
@@ -110,15 +170,17 @@ class ExactSolver(Solver):
 
     def undo_drift(self):
         """W = W(A), and the last W moved alike; float32 ends where rounding is not far below the gap."""
-        self.last -= self.padded
+        for share in self.shares:
+            share.last -= share.weights
         self.refresh_weights()
-        self.last += self.padded
+        for share in self.shares:
+            share.last += share.weights
         exact = float(self.gains.mean()) - 0.5 * self.lam * squared_norm(self.checked)
         if abs(exact - self.dual_estimate) > 0.02 * self.gap_estimate():
             self.leave_single()
 
     def leave_single(self):
-        if self.precision == "auto" and self.padded.dtype == np.float32:
+        if self.precision == "auto" and self.dtype == np.float32:
             self.set_precision(np.float64)
 
     def shrink(self, rho):
@@ -216,6 +278,34 @@ def tame(problem, lam, smoothing):
     if smoothing > 0.0:
         sizes.append(smoothing)
     return all(1e-6 < size < 1e6 for size in sizes)
+
+
+def batch_size(problem):
+    """Samples that threads take at once; 0 where one thread alone is as fast."""
+    if not sp.issparse(problem.X) or problem.n_classes < MIN_CLASSES:
+        return 0
+    n, squares = problem.n_samples, problem.sqnorm.sum()
+    sums = np.asarray(problem.X.sum(axis=0, dtype=np.float64)).reshape(-1)
+    inner = (sums @ sums + (n * problem.bias) ** 2 - squares) / max(n - 1, 1)
+    batch = min(BATCH, n // SPREAD, int(ALIKE * squares / inner) if ALIKE * squares < BATCH * inner else BATCH)
+    return batch if batch >= MIN_BATCH else 0
+
+
+def column_ranges(problem, count):
+    """Slices of the columns of a sparse X with about as many entries each; one for a dense X."""
+    if count == 1 or not sp.issparse(problem.X):
+        return [slice(0, problem.n_weights)]
+    entries = np.cumsum(np.bincount(problem.X.indices, minlength=problem.n_weights))
+    cuts = np.searchsorted(entries, entries[-1] * np.arange(1, count) / count).tolist()
+    return [slice(*pair) for pair in zip([0, *cuts], [*cuts, problem.n_weights])]
+
+
+def aligned_zeros(shape, dtype):
+    """Zeros whose first lies at the start of a cache line: vectors would straddle two otherwise."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start: start + size].view(dtype).reshape(shape)
 
 
 class Momentum:

@@ -6,7 +6,8 @@ from fastmc._losses cimport Loss
 from fastmc._samples cimport Samples
 
 
-def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_n):
+def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_n, Py_ssize_t first,
+             Py_ssize_t last):
     cdef Py_ssize_t m = samples.n_classes, i, k, count, start
     cdef double own
     cdef double[::1] scratch = np.zeros(weights.shape[1])
@@ -20,14 +21,16 @@ def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_
             count, start, own = row.count[row.side], row.side * row.capacity, 0.0
             if count == 0:
                 continue
+            samples.load_columns(i, first, last)
+            if samples.nnz == 0:
+                continue
             for k in range(count):
                 classes[k] = row.classes[start + k]
                 coef[classes[k]] = -row.betas[start + k] / lam_n
                 own += row.betas[start + k]
             classes[count] = samples.label[i]
             coef[classes[count]] = own / lam_n
-            samples.load(i)
-            samples.update_classes(coef, classes, count + 1, &weights[0, 0])
+            samples.update_classes(coef, classes, count + 1, samples.stride, &weights[0, 0])
             for k in range(count + 1):
                 coef[classes[k]] = 0.0
 

@@ -29,6 +29,10 @@ cdef class Samples:
     cdef void expect(self, Py_ssize_t i) noexcept nogil
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil
     cdef void load(self, Py_ssize_t i) noexcept nogil
+    # Of CSR rows, the columns from `first` up to `last` alone; the bias is the last.
+    cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+    cdef void _copy(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil
+    cdef void _append_bias(self) noexcept nogil
     cdef void scores(self, const real* weights, real* out) noexcept nogil
     cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,
                            double* out) noexcept nogil
@@ -36,5 +40,6 @@ cdef class Samples:
     cdef void add_cost(self, Py_ssize_t i, real* scores) noexcept nogil
     cdef double margin(self, double* scores, Py_ssize_t y) noexcept nogil
     cdef void update(self, const double* coef, double* weights) noexcept nogil
+    # `width` classes from `weights` and `coef` on; those beside `classes` have coef = 0.
     cdef void update_classes(self, const real* coef, const Py_ssize_t* classes, Py_ssize_t count,
-                             real* weights) noexcept nogil
+                             Py_ssize_t width, real* weights) noexcept nogil

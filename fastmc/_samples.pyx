@@ -36,6 +36,19 @@ cdef inline void copy_row(const value_t* values, const index_t* indices, Py_ssiz
         offset[t] = indices[t] * stride
 
 
+cdef inline Py_ssize_t lower_bound(const index_t* indices, Py_ssize_t low, Py_ssize_t high,
+                                   Py_ssize_t column) noexcept nogil:
+    """The first place from low to high whose column is at least `column`."""
+    cdef Py_ssize_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if indices[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 cdef class Samples:
     """See fastmc.reference.samples.Samples."""
 
@@ -151,31 +164,50 @@ cdef class Samples:
                 PREFETCH(<const char*> self.indices + start * index + 64 * line)
 
     cdef void load(self, Py_ssize_t i) noexcept nogil:
-        cdef Py_ssize_t d = self.width, m = self.stride, start = 0
         if self.indptr == NULL:
-            self.nnz = d
+            self._copy(i * self.width, self.width)
         else:
-            start = self.indptr[i]
-            self.nnz = self.indptr[i + 1] - start
+            self._copy(self.indptr[i], self.indptr[i + 1] - self.indptr[i])
+        self._append_bias()
+
+    cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+        cdef Py_ssize_t start
+        if self.indptr == NULL:
+            self.load(i)
+            return
+        if self.layout in (CSR_F64_I32, CSR_F32_I32):
+            start = lower_bound(<const int*> self.indices, self.indptr[i], self.indptr[i + 1], first)
+            self._copy(start, lower_bound(<const int*> self.indices, start, self.indptr[i + 1], last) - start)
+        else:
+            start = lower_bound(<const long long*> self.indices, self.indptr[i], self.indptr[i + 1], first)
+            self._copy(start, lower_bound(<const long long*> self.indices, start, self.indptr[i + 1], last) - start)
+        if first <= self.width < last:
+            self._append_bias()
+
+    cdef void _copy(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
+        cdef Py_ssize_t m = self.stride
+        self.nnz = count
         if self.layout == DENSE_F64:
-            copy_values(<const double*> self.values + i * d, d, self.x)
+            copy_values(<const double*> self.values + start, count, self.x)
         elif self.layout == DENSE_F32:
-            copy_values(<const float*> self.values + i * d, d, self.x)
+            copy_values(<const float*> self.values + start, count, self.x)
         elif self.layout == CSR_F64_I32:
-            copy_row(<const double*> self.values + start, <const int*> self.indices + start,
-                     self.nnz, m, self.x, self.offset)
+            copy_row(<const double*> self.values + start, <const int*> self.indices + start, count, m, self.x,
+                     self.offset)
         elif self.layout == CSR_F32_I32:
-            copy_row(<const float*> self.values + start, <const int*> self.indices + start,
-                     self.nnz, m, self.x, self.offset)
+            copy_row(<const float*> self.values + start, <const int*> self.indices + start, count, m, self.x,
+                     self.offset)
         elif self.layout == CSR_F64_I64:
-            copy_row(<const double*> self.values + start, <const long long*> self.indices + start,
-                     self.nnz, m, self.x, self.offset)
+            copy_row(<const double*> self.values + start, <const long long*> self.indices + start, count, m,
+                     self.x, self.offset)
         else:
-            copy_row(<const float*> self.values + start, <const long long*> self.indices + start,
-                     self.nnz, m, self.x, self.offset)
+            copy_row(<const float*> self.values + start, <const long long*> self.indices + start, count, m,
+                     self.x, self.offset)
+
+    cdef void _append_bias(self) noexcept nogil:
         if self.bias != 0.0:
             self.x[self.nnz] = self.bias
-            self.offset[self.nnz] = d * m
+            self.offset[self.nnz] = self.width * self.stride
             self.nnz = self.nnz + 1
 
     cdef void scores(self, const real* weights, real* out) noexcept nogil:
@@ -228,19 +260,19 @@ cdef class Samples:
             if coef[j] != 0.0:
                 self.changed[count] = j
                 count += 1
-        self.update_classes(coef, self.changed, count, weights)
+        self.update_classes(coef, self.changed, count, self.stride, weights)
 
     cdef void update_classes(self, const real* coef, const Py_ssize_t* classes, Py_ssize_t count,
-                             real* weights) noexcept nogil:
+                             Py_ssize_t width, real* weights) noexcept nogil:
         cdef Py_ssize_t t, k
         cdef real* row
         cdef real value
         # Adding zeros to the classes that stay as they are gives the same W.
-        if 8 * (count + 1) > self.stride:
+        if 8 * (count + 1) > width:
             if real is float:
-                self.vector.update_f(self.x, self.offset, self.nnz, coef, self.stride, weights)
+                self.vector.update_f(self.x, self.offset, self.nnz, coef, width, weights)
             else:
-                self.vector.update_d(self.x, self.offset, self.nnz, coef, self.stride, weights)
+                self.vector.update_d(self.x, self.offset, self.nnz, coef, width, weights)
             return
         for t in range(self.nnz):
             row = weights + self.offset[t]

@@ -7,12 +7,6 @@ from fastmc._losses cimport Loss
 from fastmc._order cimport Order
 from fastmc._samples cimport Samples, real
 
-cdef struct Block:
-    Py_ssize_t y
-    double weight, q, gamma
-    double own
-
-
 cdef inline real largest(Samples samples, const real* scores) noexcept nogil:
     if real is float:
         return samples.vector.largest_f(scores, samples.n_classes)
@@ -186,8 +180,11 @@ cdef Py_ssize_t corner(Samples samples, Loss loss, Block* b, Py_ssize_t i, doubl
 
 
 cdef Py_ssize_t write(Samples samples, Loss loss, DualRows rows, Block* b, Py_ssize_t i, Py_ssize_t count,
-                      double* change, Py_ssize_t* classes, double* gain) except -1 nogil:
-    """Replace the list by the positive beta; returns how many classes may change, `change` tells by what."""
+                      double* change, Py_ssize_t* classes, double* gain) noexcept nogil:
+    """Replace the list by the positive beta; returns how many classes may change, `change` tells by what.
+
+    -1 if there is no memory for the list.
+    """
     cdef Py_ssize_t k, j, kept = 0, n_changed = 0
     cdef double own = 0.0, ahead = 0.0, squares = 0.0
     gain[0] = 0.0
@@ -209,7 +206,8 @@ cdef Py_ssize_t write(Samples samples, Loss loss, DualRows rows, Block* b, Py_ss
             gain[0] += loss.beta[k] * samples.class_cost(i, j)
             loss.order[kept], loss.beta[kept] = j, loss.beta[k]
             kept += 1
-    rows.replace(i, loss.order, loss.beta, kept)
+    if rows.replace(i, loss.order, loss.beta, kept) < 0:
+        return -1
     gain[0] -= 0.5 * b.gamma * (squares + own * own)
     change[b.y] = own - ahead
     classes[n_changed] = b.y
@@ -229,16 +227,49 @@ cdef Py_ssize_t coefficients(double* change, Py_ssize_t* classes, Py_ssize_t cou
     return kept
 
 
+cdef class Step:
+    """What one thread needs to maximise block after block. See fastmc.reference.sdca.Step."""
+
+    def __init__(self, Samples samples, Loss loss, DualRows rows, double[::1] gaps, double[::1] gains,
+                 double lam_n, double smoothing, double momentum):
+        cdef double[::1] scratch = np.zeros(4 * samples.n_classes)
+        self.samples, self.loss, self.rows = samples, loss, rows
+        self.lam_n, self.smoothing, self.momentum = lam_n, smoothing, momentum
+        self._keep_alive = [scratch, gaps, gains]
+        self.gaps, self.gains = &gaps[0], &gains[0]
+        self.support = &scratch[0]
+        self.change = &scratch[samples.n_classes]
+        self.dense = &scratch[2 * samples.n_classes]
+
+    cdef Py_ssize_t take(self, Py_ssize_t i, real* scores, real* coef, Py_ssize_t* classes) noexcept nogil:
+        cdef Py_ssize_t count
+        cdef double phi
+        cdef Block b
+        b.y, b.weight = self.samples.label[i], self.samples.weight[i]
+        b.gamma, b.q = self.smoothing / b.weight, self.samples.sqnorm[i] / self.lam_n
+        self.samples.add_cost(i, scores)
+        self.rows.open(i, self.momentum)
+        take_out(self.rows, &b, scores, self.support)
+        rank_rest(self.samples, self.loss, scores)
+        self.gaps[i] = block_gap(self.loss, self.rows, &b, self.support, &phi)
+        if self.rows.count == 0 and phi <= 0.0:
+            count = 0
+        elif b.q + b.gamma == 0.0:
+            count = corner(self.samples, self.loss, &b, i, self.dense)
+        else:
+            count = maximise(self.samples, self.loss, self.rows, &b, scores, self.support)
+        count = write(self.samples, self.loss, self.rows, &b, i, count, self.change, classes, &self.gains[i])
+        if count < 0:
+            return -1
+        return coefficients(self.change, classes, count, self.lam_n, coef)
+
+
 def sdca_pass(Samples samples, Loss loss, real[:, ::1] weights, DualRows rows, double[::1] gaps,
               double[::1] gains, Order order, Py_ssize_t start, Py_ssize_t stop, double lam_n,
               double smoothing, double momentum):
-    cdef Py_ssize_t m = samples.n_classes, position, i, count, k
-    cdef double phi
-    cdef Block b
-    cdef double[::1] scratch = np.zeros(4 * m)
-    cdef double* support = &scratch[0]
-    cdef double* change = &scratch[m]
-    cdef Py_ssize_t[::1] classes = np.zeros(2 * m + 1, dtype=np.intp)
+    cdef Step step = Step(samples, loss, rows, gaps, gains, lam_n, smoothing, momentum)
+    cdef Py_ssize_t position, i, k, count = 0
+    cdef Py_ssize_t[::1] classes = np.zeros(2 * samples.n_classes + 1, dtype=np.intp)
     cdef real[:, ::1] two = np.zeros((2, weights.shape[1]), dtype=np.asarray(weights).dtype)
     cdef real* scores = &two[0, 0]
     cdef real* coef = &two[1, 0]
@@ -246,28 +277,18 @@ def sdca_pass(Samples samples, Loss loss, real[:, ::1] weights, DualRows rows, d
         for position in range(start, stop):
             expect(samples, rows, order, position)
             i = order.next(position)
-            b.y, b.weight = samples.label[i], samples.weight[i]
-            b.gamma, b.q = smoothing / b.weight, samples.sqnorm[i] / lam_n
             samples.load(i)
             samples.scores(&weights[0, 0], scores)
-            samples.add_cost(i, scores)
-            rows.open(i, momentum)
-            take_out(rows, &b, scores, support)
-            rank_rest(samples, loss, scores)
-            gaps[i] = block_gap(loss, rows, &b, support, &phi)
+            count = step.take(i, scores, coef, &classes[0])
+            if count < 0:
+                break
             order.saw(i, gaps[i])
-            if rows.count == 0 and phi <= 0.0:
-                count = 0
-            elif b.q + b.gamma == 0.0:
-                count = corner(samples, loss, &b, i, &scratch[2 * m])
-            else:
-                count = maximise(samples, loss, rows, &b, scores, support)
-            count = write(samples, loss, rows, &b, i, count, change, &classes[0], &gains[i])
-            count = coefficients(change, &classes[0], count, lam_n, coef)
             if count > 0:
-                samples.update_classes(coef, &classes[0], count, &weights[0, 0])
+                samples.update_classes(coef, &classes[0], count, samples.stride, &weights[0, 0])
                 for k in range(count):
                     coef[classes[k]] = 0
+    if count < 0:
+        raise MemoryError("no memory for the dual")
 
 
 def extrapolate(Samples samples, real[:, ::1] weights, real[:, ::1] last, double momentum):
@@ -279,12 +300,11 @@ def extrapolate(Samples samples, real[:, ::1] weights, real[:, ::1] last, double
             samples.vector.extrapolate_d(&weights[0, 0], &last[0, 0], size, momentum)
 
 
-def squared_norm(Samples samples, real[:, ::1] weights):
-    cdef Py_ssize_t size = weights.shape[0] * weights.shape[1]
-    cdef double norm
+def add_squares(Samples samples, const real[:, ::1] weights, double[::1] sums):
+    if sums.shape[0] < weights.shape[1]:
+        raise ValueError("sums must have an entry for each column of weights")
     with nogil:
         if real is float:
-            norm = samples.vector.squared_norm_f(&weights[0, 0], size)
+            samples.vector.add_squares_f(&weights[0, 0], weights.shape[0], weights.shape[1], &sums[0])
         else:
-            norm = samples.vector.squared_norm_d(&weights[0, 0], size)
-    return norm
+            samples.vector.add_squares_d(&weights[0, 0], weights.shape[0], weights.shape[1], &sums[0])

@@ -8,11 +8,11 @@ from collections import namedtuple
 
 import numpy as np
 
-from fastmc import _active_set, _bcfw, _dual_rows, _fw, _objective, _order, _sdca, reference
+from fastmc import _active_set, _batches, _bcfw, _dual_rows, _fw, _objective, _order, _sdca, reference
 from fastmc._certificate import loss_values, row_blocks
 
-# Multiplications a slice may take: well under a second, far above the cost of a call.
-SLICE_WORK = 30_000_000
+# Multiplications a slice may take: well under a second, far above the cost of a call or of a meeting.
+SLICE_WORK = 200_000_000
 
 Candidate = namedtuple("Candidate", "primal dual keep_weights keep_dual")
 Candidate.__doc__ = """The two halves of a certificate, which need not belong together.
@@ -27,7 +27,7 @@ keep_weights, keep_dual : function
 def modules(engine):
     """Modules of the kernel or of the mirror, by the names they share."""
     if engine == "cython":
-        return {"active_set": _active_set, "bcfw": _bcfw, "dual_rows": _dual_rows, "fw": _fw,
+        return {"active_set": _active_set, "batches": _batches, "bcfw": _bcfw, "dual_rows": _dual_rows, "fw": _fw,
                 "objective": _objective, "order": _order, "sdca": _sdca}
     return {name: getattr(reference, name) for name in reference.__all__}
 
@@ -58,7 +58,7 @@ class Solver:
         """Slices of range(count) of about SLICE_WORK multiplications each."""
         X, n = self.problem.X, self.problem.n_samples
         per_row = (X.size / n + 50) * self.problem.n_classes
-        length = max(1, min(4096, int(SLICE_WORK / per_row)))
+        length = max(1, min(1 << 16, int(SLICE_WORK / per_row)))
         for start in range(0, count, length):
             yield start, min(start + length, count)
 

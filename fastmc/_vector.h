@@ -14,7 +14,7 @@
     real (*lane_bound_##suffix)(const real *, Py_ssize_t, Py_ssize_t); \
     Py_ssize_t (*at_least_##suffix)(const real *, Py_ssize_t, real, Py_ssize_t *); \
     void (*extrapolate_##suffix)(real *, real *, Py_ssize_t, real); \
-    double (*squared_norm_##suffix)(const real *, Py_ssize_t);
+    void (*add_squares_##suffix)(const real *, Py_ssize_t, Py_ssize_t, double *);
 
 /* Rows that dense_scores takes at once */
 #define ROWS 4
@@ -39,9 +39,9 @@ typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_tab
 
 #define FUNCTIONS(isa) { #isa, \
     isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_bound, \
-    isa##_f_at_least, isa##_f_extrapolate, isa##_f_squared_norm, \
+    isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, \
     isa##_d_scores, isa##_d_dense_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_bound, \
-    isa##_d_at_least, isa##_d_extrapolate, isa##_d_squared_norm }
+    isa##_d_at_least, isa##_d_extrapolate, isa##_d_add_squares }
 
 #define TARGET
 #define BYTES 16

@@ -9,7 +9,7 @@ cdef extern from "_vector.h":
         float (*lane_bound_f)(const float*, Py_ssize_t, Py_ssize_t) noexcept nogil
         Py_ssize_t (*at_least_f)(const float*, Py_ssize_t, float, Py_ssize_t*) noexcept nogil
         void (*extrapolate_f)(float*, float*, Py_ssize_t, float) noexcept nogil
-        double (*squared_norm_f)(const float*, Py_ssize_t) noexcept nogil
+        void (*add_squares_f)(const float*, Py_ssize_t, Py_ssize_t, double*) noexcept nogil
         void (*scores_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
         void (*dense_scores_d)(const double*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
         void (*update_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
@@ -17,7 +17,7 @@ cdef extern from "_vector.h":
         double (*lane_bound_d)(const double*, Py_ssize_t, Py_ssize_t) noexcept nogil
         Py_ssize_t (*at_least_d)(const double*, Py_ssize_t, double, Py_ssize_t*) noexcept nogil
         void (*extrapolate_d)(double*, double*, Py_ssize_t, double) noexcept nogil
-        double (*squared_norm_d)(const double*, Py_ssize_t) noexcept nogil
+        void (*add_squares_d)(const double*, Py_ssize_t, Py_ssize_t, double*) noexcept nogil
 
     void PREFETCH(const void* address) noexcept nogil
 

@@ -165,14 +165,10 @@ TARGET static void NAME(extrapolate)(REAL *w, REAL *last, Py_ssize_t count, REAL
     }
 }
 
-/* Sum of squares in eight lanes, whatever the width of a vector */
-TARGET static double NAME(squared_norm)(const REAL *w, Py_ssize_t count) {
-    double sum[8] = {0};
-    Py_ssize_t j = 0;
-    for (; j + 8 <= count; j += 8)
-        for (int l = 0; l < 8; l++) sum[l] += (double)w[j + l] * (double)w[j + l];
-    for (int l = 0; j < count; j++, l++) sum[l] += (double)w[j] * (double)w[j];
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+/* sums[j] += sum over the rows of w[row m + j] squared */
+TARGET static void NAME(add_squares)(const REAL *w, Py_ssize_t rows, Py_ssize_t m, double *sums) {
+    for (Py_ssize_t t = 0; t < rows; t++, w += m)
+        for (Py_ssize_t j = 0; j < m; j++) sums[j] += (double)w[j] * (double)w[j];
 }
 
 #undef TILE

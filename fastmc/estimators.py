@@ -172,7 +172,7 @@ class MulticlassSVC(RankingClassifier):
         Go on from the model of the last fit, which must have had the same samples, classes and loss;
         C, tol, smoothing and cost may differ.
     n_jobs : int or None
-        Threads of the certificates; passes run on one thread.
+        Threads of training, as `n_threads` of `fastmc.train`.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
     verbose : int
 

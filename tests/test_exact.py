@@ -1,4 +1,5 @@
 """What the exact solver is made of: vector loops, dual lists, closed forms, precision, memory."""
+import os
 import tracemalloc
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import fastmc
-from fastmc import _certificate, _dual_rows, _sdca, _vector, reference
+from fastmc import _certificate, _dual_rows, _exact_solver, _sdca, _threads, _vector, reference
 from fastmc._exact_solver import Momentum
 from fastmc._order import ListOrder
 from fastmc._problem import Problem
@@ -48,10 +49,10 @@ def test_every_instruction_set_gives_the_bits_of_the_mirror(instruction_set, m, 
                 list(solver.sweep(np.random.default_rng(1)))
         kernel, mirror = solvers
         assert kernel.weights.dtype == {"single": np.float32, "double": np.float64}[precision]
-        np.testing.assert_array_equal(kernel.padded, mirror.padded)
+        np.testing.assert_array_equal(kernel.shares[0].weights, mirror.shares[0].weights)
         np.testing.assert_array_equal(kernel.gaps, mirror.gaps)
         assert kernel.dual_estimate == mirror.dual_estimate
-        assert np.count_nonzero(kernel.weights) > 0 and not kernel.padded[:, m:].any()
+        assert np.count_nonzero(kernel.weights) > 0 and not kernel.shares[0].weights[:, m:].any()
 
 
 # ---------------------------------------------------------------- dual lists
@@ -123,14 +124,14 @@ def test_the_step_on_few_classes_is_the_step_on_all(name, options, smoothing):
     solver = make_solver("sdca", problem, spec, 1.0 / (3.0 * n), smoothing)
     for _ in range(3):
         list(solver.sweep(rng))
-    loss, changed = spec.make(), 0
+    loss, share, changed = spec.make(), solver.shares[0], 0
     for i in rng.permutation(n):
         before = solver.dual_matrix().toarray()[i]
         scores = problem.augmented(np.ascontiguousarray(solver.weights), slice(i, i + 1))[0]
         weight = problem.weight[i]
         expected = loss.block_max(scores, problem.label[i], before, weight, problem.sqnorm[i] / solver.lam_n,
                                   smoothing / weight)
-        _sdca.sdca_pass(solver.samples, solver.loss, solver.padded, solver.rows, solver.gaps, solver.gains,
+        _sdca.sdca_pass(share.samples, share.loss, share.weights, solver.rows, solver.gaps, solver.gains,
                         ListOrder(np.array([i])), 0, 1, solver.lam_n, smoothing, 0.0)
         after = solver.dual_matrix().toarray()[i]
         np.testing.assert_allclose(after, expected, rtol=0, atol=1e-12 * weight)
@@ -194,7 +195,7 @@ def test_certificates_are_exact_in_every_precision(digits, precision):
 def test_auto_goes_on_in_double_below_its_limit(digits):
     dtypes = []
     model = fastmc.train(*digits, C=0.1, tol=1e-7, max_passes=5000,
-                         callback=lambda state: dtypes.append((state.gap_estimate, state._run.solver.padded.dtype)))
+                         callback=lambda state: dtypes.append((state.gap_estimate, state._run.solver.dtype)))
     assert model.status == "converged" and model.certificate.relative_gap <= 1e-7
     kinds = [dtype for _, dtype in dtypes]
     switch = kinds.index(np.float64)
@@ -208,7 +209,7 @@ def test_auto_is_double_for_numbers_of_extreme_size(digits, change):
     change = dict(change)
     kinds = set()
     fastmc.train(X * change.pop("factor", 1.0), y, tol=0, max_passes=2,
-                 callback=lambda state: kinds.add(state._run.solver.padded.dtype), **change)
+                 callback=lambda state: kinds.add(state._run.solver.dtype), **change)
     assert kinds == {np.dtype(np.float64)}
 
 
@@ -231,6 +232,162 @@ def test_threads_do_not_change_a_bit(digits, loss_options, smoothing):
     for model in models[1:]:
         np.testing.assert_array_equal(model.weights, models[0].weights)
         assert model.certificate == models[0].certificate
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    """Threads share the passes of small problems as well, in batches of up to 7 samples."""
+    for name, value in {"BATCH": 7, "MIN_BATCH": 2, "SPREAD": 4, "ALIKE": 1e9, "MIN_CLASSES": 2}.items():
+        monkeypatch.setattr(_exact_solver, name, value)
+
+
+@pytest.fixture(scope="module")
+def rare_words():
+    """Texts of 40 words each out of 2000, most of them rare; 20 classes."""
+    rng = np.random.default_rng(5)
+    words = np.minimum(rng.zipf(1.3, size=(600, 40)), 2000) - 1
+    y = rng.integers(20, size=600)
+    words[:, :3] = 100 + 20 * y[:, None] + rng.integers(20, size=(600, 3))
+    X = sp.csr_array((np.ones(words.size), (np.repeat(np.arange(600), 40), words.ravel())), shape=(600, 2000))
+    X.data = np.log1p(X.data)
+    return sp.csr_array(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))[:, None])), y
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_passes_of_threads_are_those_of_the_mirror(small_batches, draw, loss_options, precision, smoothing):
+    for seed, n_threads in enumerate((2, 3, 5)):
+        p = draw(n=40, m=11, d=9, seed=seed)
+        spec = make_spec(n_classes=11, **loss_options)
+        solvers = []
+        for engine in ("cython", "reference"):
+            problem = Problem(sp.csr_array(p.X), p.y, p.cost, None if seed else 0.5, None, p.weight)
+            solvers.append(make_solver("sdca", problem, spec, 0.05, smoothing, engine, precision=precision,
+                                       n_threads=n_threads))
+        for _ in range(5):
+            for solver in solvers:
+                list(solver.sweep(np.random.default_rng(1)))
+                solver.check_weights()
+        kernel, mirror = solvers
+        assert kernel.batch == mirror.batch and kernel.pool is not None
+        np.testing.assert_array_equal(kernel.weights, mirror.weights)
+        np.testing.assert_array_equal(kernel.gaps, mirror.gaps)
+        np.testing.assert_array_equal(kernel.checked, mirror.checked)
+        np.testing.assert_array_equal(kernel.dual_matrix().toarray(), mirror.dual_matrix().toarray())
+        assert kernel.dual_estimate == mirror.dual_estimate and np.any(kernel.weights)
+
+
+def test_the_number_of_threads_does_not_change_a_bit(instruction_set, small_batches, rare_words):
+    X, y = rare_words
+    models = [fastmc.train(X, y, C=C, tol=1e-4, n_threads=n, precision=precision)
+              for C, precision in ((1.0, "single"), (10.0, "auto")) for n in (2, 3, 4, 20, 50, 2)]
+    for group in (models[:6], models[6:]):
+        for model in group:
+            assert model.status == "converged"
+            np.testing.assert_array_equal(model.weights, group[0].weights)
+            np.testing.assert_array_equal(model.dual_.toarray(), group[0].dual_.toarray())
+            assert model.certificate == group[0].certificate
+    found = _certificate.certificate(Problem(X, y), models[-1].spec, models[-1].weights, models[-1].dual_, models[-1].lam)
+    np.testing.assert_allclose(models[-1].certificate, found, rtol=1e-11, atol=1e-15)
+
+
+def test_batches_cost_few_passes(small_batches, rare_words, monkeypatch):
+    # Zipf's law makes these texts far more alike than real ones.
+    monkeypatch.setattr(_exact_solver, "ALIKE", 2.0)
+    serial, batches = (fastmc.train(*rare_words, C=1.0, tol=1e-4, n_threads=n) for n in (1, 2))
+    assert batches.n_passes <= 1.25 * serial.n_passes
+    assert batches.certificate.primal == pytest.approx(serial.certificate.primal, rel=1e-4)
+
+
+def test_batches_of_samples_that_are_alike_get_shorter(small_batches, rare_words):
+    # Seven steps in the same direction at once go too far: the dual would fall for ever.
+    X, y = rare_words
+    X, y = sp.vstack([X[:20]] * 40, format="csr"), np.tile(y[:20], 40)
+    solvers = []
+
+    def look(state):
+        solvers.append(state._run.solver)
+
+    model = fastmc.train(X, y, C=100.0, tol=1e-3, n_threads=3, callback=look)
+    assert solvers[0].batch == 0 and len(solvers[0].shares) == 1
+    assert model.status == "converged" and model.certificate.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize("options", [{"sampling": "uniform"}, {"sampling": "gap"}, {"sampling": "cyclic"}, {}])
+def test_no_sample_is_twice_in_a_batch(small_batches, rare_words, options):
+    problem = Problem(*rare_words)
+    solver = make_solver("sdca", problem, make_spec("maxhinge", 20), 0.01, n_threads=2, **options)
+    assert (solver.batch > 0) == (options.get("sampling", "permutation") in ("permutation", "cyclic"))
+
+
+def test_small_dense_and_uniform_problems_stay_serial(rare_words, digits):
+    def batch(X, y, n_threads=2):
+        problem = Problem(X, y)
+        return make_solver("sdca", problem, make_spec("maxhinge", problem.n_classes), 0.01, n_threads=n_threads).batch
+
+    X, y = sp.random_array((3200, 300), density=0.02, random_state=0, format="csr"), np.arange(3200)
+    assert [batch(X, y % 64), batch(X, y % 64, 1), batch(X, y % 63), batch(X.toarray(), y % 64)] == [32, 0, 0, 0]
+    assert [batch(X[:n], y[:n] % 64) for n in (1600, 800, 799)] == [16, 8, 0]
+    assert batch(*rare_words) == batch(*digits) == 0
+    # Rows with one number in common with all others: cosines of a / (1 + a).
+    common = sp.hstack([sp.eye_array(3200), np.ones((3200, 1))], format="csr")
+    for square, expected in ((0.001, 32), (0.11, 20), (0.15, 15), (0.3, 8), (0.4, 0)):
+        common.data[1::2] = np.sqrt(square)
+        assert batch(common, np.arange(3200) % 64) == expected
+
+
+class Broken(RuntimeError):
+    pass
+
+
+@pytest.mark.parametrize("started", [0, 1, 2])
+def test_an_error_among_the_threads_leaves_nobody_waiting(small_batches, rare_words, monkeypatch, started):
+    problem = Problem(*rare_words)
+    solver = make_solver("sdca", problem, make_spec("maxhinge", 20), 0.01, n_threads=3)
+    submit = solver.pool.submit
+
+    def few(call, *args):
+        # As Ctrl-C would, or a thread that cannot be started.
+        few.count += 1
+        if few.count > started:
+            raise Broken
+        return submit(call, *args)
+
+    few.count = 0
+    monkeypatch.setattr(solver.pool, "submit", few)
+    with pytest.raises(Broken):
+        solver.visit(solver.draw(np.random.default_rng(0)), 0, problem.n_samples, 0.0)
+    monkeypatch.undo()
+    # All threads are free again.
+    assert sorted(solver.pool.map(abs, range(3))) == [0, 1, 2]
+
+
+def test_zero_threads_are_the_cores_allowed(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cores = _threads.count_threads(0)
+    assert 1 <= cores <= os.cpu_count() and _threads.count_threads(7) == 7
+    for allowed, expected in (("1", 1), ("0", 1), ("1000", cores), ("", cores), ("2,1", cores)):
+        monkeypatch.setenv("OMP_NUM_THREADS", allowed)
+        assert _threads.count_threads(0) == expected
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_columns_are_shared_out_by_entries(rare_words, count):
+    X, y = rare_words
+    for bias in (None, 1.0):
+        problem = Problem(X, y, bias=bias)
+        ranges = _exact_solver.column_ranges(problem, count)
+        assert len(ranges) == count and ranges[0].start == 0 and ranges[-1].stop == problem.n_weights
+        assert all(left.stop == right.start for left, right in zip(ranges, ranges[1:]))
+        entries = [X[:, columns.start: columns.stop].nnz for columns in ranges]
+        assert max(entries) <= X.nnz / count + 2 * X.sum(axis=0).max() + 600
+        solvers = [make_solver("sdca", problem, make_spec("maxhinge", 20), 0.01, n_threads=n) for n in (1, count)]
+        for solver in solvers:
+            list(solver.sweep(np.random.default_rng(0)))
+            solver.check_weights()
+        np.testing.assert_array_equal(solvers[0].checked, solvers[1].checked)
+        exact = problem.weights_of(solvers[0].dual_matrix(), 0.01)
+        np.testing.assert_allclose(solvers[0].checked, exact, rtol=0, atol=1e-13 * np.abs(exact).max())
 
 
 # ---------------------------------------------------------------- memory

@@ -3,8 +3,8 @@
 Same names, arguments and order of operations, in plain loops over Python floats, so results
 agree bit for bit. It carries the formulas; `engine="reference"` runs it.
 """
-from fastmc.reference import (active_set, bcfw, dual_rows, fcd, fw, losses, objective, order, predict,
+from fastmc.reference import (active_set, batches, bcfw, dual_rows, fcd, fw, losses, objective, order, predict,
                               samples, sdca, stumps)
 
-__all__ = ["active_set", "bcfw", "dual_rows", "fcd", "fw", "losses", "objective", "order", "predict",
+__all__ = ["active_set", "batches", "bcfw", "dual_rows", "fcd", "fw", "losses", "objective", "order", "predict",
            "samples", "sdca", "stumps"]

@@ -11,12 +11,18 @@ class DualRows:
     Parameters
     ----------
     n_samples, n_classes : int
+    owner : DualRows or None
+        Whose lists to share.
     """
 
-    def __init__(self, n_samples, n_classes):
+    def __init__(self, n_samples, n_classes, owner=None):
         self.n_samples, self.n_classes = n_samples, n_classes
-        self.now = [[] for _ in range(n_samples)]
-        self.before = [[] for _ in range(n_samples)]
+        self.now = [[] for _ in range(n_samples)] if owner is None else owner.now
+        self.before = [[] for _ in range(n_samples)] if owner is None else owner.before
+
+    def view(self):
+        """The same lists with an open row of its own, for another thread."""
+        return DualRows(self.n_samples, self.n_classes, self)
 
     def open(self, i, momentum):
         """Fetch row i: `classes`, `beta`, and `ahead` = beta + momentum (beta - beta before).
@@ -44,7 +50,7 @@ class DualRows:
 
     def forget(self):
         """The lists before are the current ones: no momentum."""
-        self.before = [list(row) for row in self.now]
+        self.before[:] = [list(row) for row in self.now]
 
     def scale(self, factor):
         """All beta times a factor."""

@@ -1,7 +1,7 @@
 """W(A), and the objective sample by sample, in plain Python: the mirror of `fastmc._objective`."""
 
 
-def add_rows(samples, rows, weights, lam_n):
+def add_rows(samples, rows, weights, lam_n, first, last):
     """W += 1/(lambda n) sum_i x_i alpha_i^T for the lists of A, in place.
 
     Parameters
@@ -11,6 +11,8 @@ def add_rows(samples, rows, weights, lam_n):
     weights : ndarray of float64, shape (n_features, stride)
     lam_n : float
         lambda n.
+    first, last : int
+        The rows of W to do, from `first` up to `last`: threads can share them out.
     """
     for i in range(samples.n_samples):
         if not rows.now[i]:
@@ -20,7 +22,7 @@ def add_rows(samples, rows, weights, lam_n):
             coef[j] = -beta / lam_n
             own += beta
         coef[samples.label[i]] = own / lam_n
-        samples.load(i)
+        samples.load_columns(i, first, last)
         samples.update(coef, weights)
 
 

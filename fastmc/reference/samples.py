@@ -52,6 +52,12 @@ class Samples:
             self.x.append(self.bias)
             self.feature.append(self.width)
 
+    def load_columns(self, i, first, last):
+        """Fetch what row i has in the columns from `first` up to `last`; the bias is the last."""
+        self.load(i)
+        kept = [(x, t) for x, t in zip(self.x, self.feature) if first <= t < last]
+        self.x, self.feature = [x for x, _ in kept], [t for _, t in kept]
+
     def scores(self, weights):
         """Scores s = W^T x of the loaded row in the precision of W, a list of `stride` numbers."""
         real = weights.dtype.type

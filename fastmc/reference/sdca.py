@@ -44,31 +44,48 @@ def sdca_pass(samples, loss, weights, rows, gaps, gains, order, start, stop, lam
     momentum : float
         b; 0 for none.
     """
-    real = weights.dtype.type
+    step = Step(samples, loss, rows, gaps, gains, lam_n, smoothing, momentum)
     for position in range(start, stop):
         i = order.next(position)
-        b = SimpleNamespace(y=samples.label[i], weight=samples.weight[i],
-                            gamma=smoothing / samples.weight[i], q=samples.sqnorm[i] / lam_n)
         samples.load(i)
-        scores = samples.scores(weights)[: samples.n_classes]
+        coef = step.take(i, samples.scores(weights), weights.dtype.type)
+        order.saw(i, gaps[i])
+        if any(coef):
+            samples.update(coef, weights)
+
+
+class Step:
+    """The exact step for one block after the other; arguments as in `sdca_pass`."""
+
+    def __init__(self, samples, loss, rows, gaps, gains, lam_n, smoothing, momentum):
+        self.samples, self.loss, self.rows, self.gaps, self.gains = samples, loss, rows, gaps, gains
+        self.lam_n, self.smoothing, self.momentum = lam_n, smoothing, momentum
+
+    def take(self, i, scores, real):
+        """Maximise block i at its scores; returns what W gains for each class and unit of x.
+
+        `real` is the type of the numbers of W.
+        """
+        samples, loss, rows = self.samples, self.loss, self.rows
+        b = SimpleNamespace(y=samples.label[i], weight=samples.weight[i],
+                            gamma=self.smoothing / samples.weight[i], q=samples.sqnorm[i] / self.lam_n)
+        coef = [real(0.0)] * len(scores)
+        scores = scores[: samples.n_classes]
         samples.add_cost(i, scores)
-        rows.open(i, momentum)
+        rows.open(i, self.momentum)
         support = take_out(rows, b, scores)
         rank_rest(loss, scores)
-        gaps[i], phi = block_gap(loss, rows, b, support)
-        order.saw(i, gaps[i])
+        self.gaps[i], phi = block_gap(loss, rows, b, support)
         loss.order, loss.beta = [], []
         if rows.classes or phi > 0.0:
             if b.q + b.gamma == 0.0:
                 corner(samples, loss, b, i)
             else:
                 maximise(loss, rows, b, scores, support, real)
-        change, gains[i] = write(samples, loss, rows, b, i)
-        coef = [real(0.0)] * weights.shape[1]
+        change, self.gains[i] = write(samples, loss, rows, b, i)
         for j, value in change.items():
-            coef[j] = real(value / lam_n)
-        if any(value != 0.0 for value in change.values()):
-            samples.update(coef, weights)
+            coef[j] = real(value / self.lam_n)
+        return coef
 
 
 def take_out(rows, b, scores):
@@ -206,9 +223,7 @@ def extrapolate(samples, weights, last, momentum):
     last[:] = now
 
 
-def squared_norm(samples, weights):
-    """||W||^2 in float64, summed in eight lanes as the vector code does."""
-    lanes = [0.0] * 8
-    for at, value in enumerate(weights.ravel().tolist()):
-        lanes[at % 8] += value * value
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))
+def add_squares(samples, weights, sums):
+    """Add to `sums` the squared norm of each column of W, in float64."""
+    for row in weights.astype(np.float64):
+        sums[: len(row)] += row * row
