@@ -122,8 +122,8 @@ class ExactSolver(Solver):
         order, b, before = self.draw(rng), 0.0, self.dual_estimate
         if self.sampling == "permutation":
             b = self.momentum.next()
-            self.each_share(lambda share: self.kernels["sdca"].extrapolate(
-                share.samples, share.weights, share.last, b))
+            for share in self.shares:
+                self.kernels["sdca"].extrapolate(share.samples, share.weights, share.last, b)
         for start, stop in self.slices(len(self.active)):
             self.visit(order, start, stop, b)
             self.oracle_calls += stop - start
@@ -145,15 +145,11 @@ class ExactSolver(Solver):
             share = self.shares[0]
             self.kernels["sdca"].sdca_pass(share.samples, share.loss, share.weights, *shared)
 
-    def each_share(self, work):
-        """Call `work` with each share, at the same time."""
-        list(self.pool.map(work, self.shares) if self.batch else map(work, self.shares))
-
     def squared_norm(self):
         """||W||^2 at the precision of W, the same bits however W is shared out."""
         sums = np.zeros(sum(share.weights.shape[1] for share in self.shares))
-        self.each_share(lambda share: self.kernels["sdca"].add_squares(
-            share.samples, share.weights, sums[share.first: share.first + share.weights.shape[1]]))
+        for share in self.shares:
+            self.kernels["sdca"].add_squares(share.samples, share.weights, sums[share.first:])
         return float(sums[: self.problem.n_classes].sum())
 
     def shorten_batches(self):
