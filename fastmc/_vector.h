@@ -37,6 +37,23 @@ typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_tab
 /* Classes looked at together when searching */
 #define CHUNK 16
 
+#if defined(__GNUC__) && defined(__x86_64__)
+#define X86 1
+#include <immintrin.h>
+#else
+#define X86 0
+#endif
+
+#if defined(__GNUC__)
+#define BIT_COUNT(bits) __builtin_popcount(bits)
+#else
+static int BIT_COUNT(unsigned bits) {
+    int count = 0;
+    for (; bits; bits &= bits - 1) count++;
+    return count;
+}
+#endif
+
 #define FUNCTIONS(isa) { #isa, \
     isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_bound, \
     isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, \
@@ -48,37 +65,37 @@ typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_tab
 #define REAL float
 #define LARGEST FLT_MAX
 #define NAME(x) baseline_f_##x
+#if X86
+#define MAX(a, b) _mm_max_ps((__m128)(a), (__m128)(b))
+#define AT_LEAST(s, floor) _mm_movemask_ps(_mm_cmpge_ps(_mm_loadu_ps(s), _mm_set1_ps(floor)))
+#endif
 #include "_vector_loops.h"
-#undef REAL
-#undef LARGEST
-#undef NAME
 #define REAL double
 #define LARGEST DBL_MAX
 #define NAME(x) baseline_d_##x
+#if X86
+#define MAX(a, b) _mm_max_pd((__m128d)(a), (__m128d)(b))
+#define AT_LEAST(s, floor) _mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(s), _mm_set1_pd(floor)))
+#endif
 #include "_vector_loops.h"
-#undef REAL
-#undef LARGEST
-#undef NAME
 #undef BYTES
 #undef TARGET
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if X86
 #define TARGET __attribute__((target("avx2")))
 #define BYTES 32
 #define REAL float
 #define LARGEST FLT_MAX
 #define NAME(x) avx2_f_##x
+#define MAX(a, b) _mm256_max_ps((__m256)(a), (__m256)(b))
+#define AT_LEAST(s, floor) _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(s), _mm256_set1_ps(floor), _CMP_GE_OQ))
 #include "_vector_loops.h"
-#undef REAL
-#undef LARGEST
-#undef NAME
 #define REAL double
 #define LARGEST DBL_MAX
 #define NAME(x) avx2_d_##x
+#define MAX(a, b) _mm256_max_pd((__m256d)(a), (__m256d)(b))
+#define AT_LEAST(s, floor) _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(s), _mm256_set1_pd(floor), _CMP_GE_OQ))
 #include "_vector_loops.h"
-#undef REAL
-#undef LARGEST
-#undef NAME
 #undef BYTES
 #undef TARGET
 
@@ -87,17 +104,15 @@ typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_tab
 #define REAL float
 #define LARGEST FLT_MAX
 #define NAME(x) avx512_f_##x
+#define MAX(a, b) _mm512_max_ps((__m512)(a), (__m512)(b))
+#define AT_LEAST(s, floor) _mm512_cmp_ps_mask(_mm512_loadu_ps(s), _mm512_set1_ps(floor), _CMP_GE_OQ)
 #include "_vector_loops.h"
-#undef REAL
-#undef LARGEST
-#undef NAME
 #define REAL double
 #define LARGEST DBL_MAX
 #define NAME(x) avx512_d_##x
+#define MAX(a, b) _mm512_max_pd((__m512d)(a), (__m512d)(b))
+#define AT_LEAST(s, floor) _mm512_cmp_pd_mask(_mm512_loadu_pd(s), _mm512_set1_pd(floor), _CMP_GE_OQ)
 #include "_vector_loops.h"
-#undef REAL
-#undef LARGEST
-#undef NAME
 #undef BYTES
 #undef TARGET
 

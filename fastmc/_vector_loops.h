@@ -1,6 +1,7 @@
 /* The loops over classes for one instruction set and one type of weights. _vector.h includes this
-   once for each of them, with REAL, LARGEST (of REAL), BYTES (of a vector), TARGET and NAME() set. Element j of a result
-   depends on elements j alone, in the order of t, so that vectors of all widths give the same bits. */
+   once for each of them, with REAL, LARGEST (of REAL), BYTES (of a vector), TARGET and NAME() set, and where the
+   processor has instructions for them MAX of two vectors and AT_LEAST, bits for a vector in memory. Element j of a
+   result depends on elements j alone, in the order of t, so that vectors of all widths give the same bits. */
 
 #if defined(__GNUC__)
 typedef REAL NAME(full) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
@@ -107,15 +108,44 @@ TARGET static void NAME(update)(const double *x, const Py_ssize_t *at, Py_ssize_
     }
 }
 
+/* The largest s[j] of those j that leave the same rest by CHUNK, for whole chunks; returns how many s that are */
+TARGET static inline Py_ssize_t NAME(lane_maxima)(const REAL *s, Py_ssize_t m, REAL *best) {
+    Py_ssize_t j = CHUNK;
+#if defined(MAX)
+    enum { N = CHUNK * sizeof(REAL) / BYTES };
+    NAME(full) top[N];
+    for (int k = 0; k < N; k++) top[k] = ((const NAME(full) *)s)[k];
+    for (; j + CHUNK <= m; j += CHUNK)
+        for (int k = 0; k < N; k++) top[k] = (NAME(full))MAX(((const NAME(full) *)(s + j))[k], top[k]);
+    for (int k = 0; k < N; k++) ((NAME(full) *)best)[k] = top[k];
+#else
+    for (int l = 0; l < CHUNK; l++) best[l] = s[l];
+    for (; j + CHUNK <= m; j += CHUNK)
+        for (int l = 0; l < CHUNK; l++) best[l] = s[j + l] > best[l] ? s[j + l] : best[l];
+#endif
+    return j;
+}
+
+/* A bit for each of CHUNK numbers, set where s[l] >= floor */
+TARGET static inline unsigned NAME(hits)(const REAL *s, REAL floor) {
+    unsigned bits = 0;
+#if defined(AT_LEAST)
+    for (int l = 0; l < CHUNK; l += BYTES / sizeof(REAL)) bits |= (unsigned)AT_LEAST(s + l, floor) << l;
+#else
+    for (int l = 0; l < CHUNK; l++) bits |= s[l] >= floor ? 1u << l : 0u;
+#endif
+    return bits;
+}
+
 /* The largest of s[0..m-1] */
 TARGET static REAL NAME(largest)(const REAL *s, Py_ssize_t m) {
     REAL best[CHUNK], top = s[0];
     Py_ssize_t j = 0;
     if (m >= CHUNK) {
-        for (int l = 0; l < CHUNK; l++) best[l] = s[l];
-        for (j = CHUNK; j + CHUNK <= m; j += CHUNK)
-            for (int l = 0; l < CHUNK; l++) best[l] = s[j + l] > best[l] ? s[j + l] : best[l];
-        for (int l = 0; l < CHUNK; l++) top = best[l] > top ? best[l] : top;
+        j = NAME(lane_maxima)(s, m, best);
+        for (int half = CHUNK / 2; half; half /= 2)
+            for (int l = 0; l < half; l++) best[l] = best[l + half] > best[l] ? best[l + half] : best[l];
+        top = best[0];
     }
     for (; j < m; j++) top = s[j] > top ? s[j] : top;
     return top;
@@ -123,33 +153,23 @@ TARGET static REAL NAME(largest)(const REAL *s, Py_ssize_t m) {
 
 /* A lower bound of the count-th largest of s[0..m-1]: that of the best of each of CHUNK lanes */
 TARGET static REAL NAME(lane_bound)(const REAL *s, Py_ssize_t m, Py_ssize_t count) {
-    REAL best[CHUNK], ranked[CHUNK];
+    REAL best[CHUNK], bound = -LARGEST;
     Py_ssize_t j;
-    if (count > CHUNK || m < CHUNK) return -LARGEST;
-    for (int l = 0; l < CHUNK; l++) best[l] = s[l];
-    for (j = CHUNK; j + CHUNK <= m; j += CHUNK)
-        for (int l = 0; l < CHUNK; l++) best[l] = s[j + l] > best[l] ? s[j + l] : best[l];
+    if (count > CHUNK || m < CHUNK) return bound;
+    j = NAME(lane_maxima)(s, m, best);
     for (int l = 0; j < m; j++, l++) best[l] = s[j] > best[l] ? s[j] : best[l];
-    for (int l = 0; l < count; l++) ranked[l] = -LARGEST;
-    for (int l = 0; l < CHUNK; l++) {
-        REAL value = best[l];
-        if (!(value > ranked[count - 1])) continue;
-        Py_ssize_t at = count - 1;
-        for (; at > 0 && ranked[at - 1] < value; at--) ranked[at] = ranked[at - 1];
-        ranked[at] = value;
-    }
-    return ranked[count - 1];
+    for (int l = 0; l < CHUNK; l++)
+        if (best[l] > bound && BIT_COUNT(NAME(hits)(best, best[l])) >= count) bound = best[l];
+    return bound;
 }
 
 /* Numbers of all j with s[j] >= floor into found; returns how many */
 TARGET static Py_ssize_t NAME(at_least)(const REAL *s, Py_ssize_t m, REAL floor, Py_ssize_t *found) {
     Py_ssize_t j = 0, count = 0;
 #if defined(__GNUC__)
-    for (; j + CHUNK <= m; j += CHUNK) {
-        unsigned hits = 0;
-        for (int l = 0; l < CHUNK; l++) hits |= s[j + l] >= floor ? 1u << l : 0u;
-        for (; hits; hits &= hits - 1) found[count++] = j + __builtin_ctz(hits);
-    }
+    for (; j + CHUNK <= m; j += CHUNK)
+        for (unsigned bits = NAME(hits)(s + j, floor); bits; bits &= bits - 1)
+            found[count++] = j + __builtin_ctz(bits);
 #endif
     for (; j < m; j++)
         if (s[j] >= floor) found[count++] = j;
@@ -173,3 +193,8 @@ TARGET static void NAME(add_squares)(const REAL *w, Py_ssize_t rows, Py_ssize_t 
 
 #undef TILE
 #undef DENSE_TILE
+#undef REAL
+#undef LARGEST
+#undef NAME
+#undef MAX
+#undef AT_LEAST
