@@ -37,7 +37,7 @@ class ExactSolver(Solver):
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
         # W(A) of the last certificate, and how many there were.
         self.checked, self.n_checked, self.checked_samples = None, 0, problem.samples(engine)
-        self.precision = precision
+        self.precision, self.padded = precision, None
         single = precision == "single" or (precision == "auto" and tame(problem, lam, smoothing))
         self.set_precision(np.float32 if single else np.float64)
         if dual is not None:
@@ -45,12 +45,12 @@ class ExactSolver(Solver):
 
     def set_precision(self, dtype):
         """W = W(A) in this precision from here on."""
-        vector = 32 // np.dtype(dtype).itemsize
+        vector, started = 32 // np.dtype(dtype).itemsize, self.padded is not None
         stride = -(-self.problem.n_classes // vector) * vector
         self.samples = self.problem.samples(self.engine, stride)
         self.padded = self.last = None
         self.padded = np.zeros((self.problem.n_weights, stride), dtype)
-        if self.n_passes:
+        if started:
             self.refresh_weights()
         self.last = self.padded.copy()
         self.momentum.restart()
@@ -121,14 +121,17 @@ class ExactSolver(Solver):
         if self.precision == "auto" and self.padded.dtype == np.float32:
             self.set_precision(np.float64)
 
-    def shrink(self, rho):
-        """lambda times rho <= 1 with the dual scaled alike, so that W stays as it is."""
+    def shrink(self, rho, scale):
+        """lambda times rho and A times `scale`, both <= 1, after `terms`; W is W(A) again."""
         self.lam *= rho
-        self.rows.scale(rho)
-        self.gaps *= rho
-        self.gains *= rho
+        if scale < 1.0:
+            self.rows.scale(scale)
+        # From what `terms` left there, which is free of rounding: the count to the next refresh begins anew.
+        np.multiply(self.checked, scale / rho, out=self.weights)
+        self.n_passes, self.full_gap = 0, None
         self.momentum.restart()
-        self.full_gap = None
+        if not tame(self.problem, self.lam, self.smoothing):
+            self.leave_single()
 
     def primal_estimate(self, best):
         return min(best, self.dual_estimate + self.gap_estimate())
@@ -156,6 +159,19 @@ class ExactSolver(Solver):
             weight = np.where(self.problem.weight > 0, self.problem.weight, np.inf)
             squares = np.asarray(dual.multiply(dual).sum(axis=1)).reshape(-1) / weight
         return squared_norm(self.checked), losses, gaps, squares
+
+    def snapshot(self):
+        """Two functions that make W(A) and A of now, dense and sparse, whenever they are called."""
+        parts, problem, lam_n = self.rows.rows_of(), self.problem, self.lam_n
+        kernels, samples = self.kernels, self.checked_samples
+
+        def weights():
+            rows = kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
+            rows.set_rows(*parts)
+            found = np.zeros((problem.n_weights, problem.n_classes))
+            kernels["objective"].add_rows(samples, rows, found, lam_n)
+            return found
+        return weights, lambda: alphas(*parts, problem)
 
     def candidates(self):
         self.check_weights()
