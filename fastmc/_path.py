@@ -91,17 +91,17 @@ class RegularizationPath:
         return (f"RegularizationPath({len(self)} breakpoints, lam from {self.lams[0]:.3g} to "
                 f"{self.lam_min:.3g}, each certified to {self.eps:g}; {self.status})")
 
-    def _point(self, lam):
-        """The breakpoint that serves lambda; None above the first."""
+    def point_at(self, lam):
+        """The breakpoint that serves lambda; above the first the closed form."""
         check_range("lam", lam, 0.0)
         if lam < self.lam_min:
             raise ValueError(f"lam={lam:g} is below lam_min={self.lam_min:g}, where the path ends")
         above = np.flatnonzero(self.lams >= lam)
-        return self._points[above[-1]] if len(above) else None
+        return self._points[above[-1]] if len(above) else self._start.at(lam)
 
     def certificate_at(self, lam: float) -> Certificate:
         """Certificate at any lambda >= lam_min, in closed form between breakpoints."""
-        return (self._point(lam) or self._start.at(lam)).certificate_at(lam)
+        return self.point_at(lam).certificate_at(lam)
 
     def model_at(self, lam: float) -> Model:
         """The Model for any lambda >= lam_min.
@@ -111,7 +111,7 @@ class RegularizationPath:
         ValueError
             If lam is below lam_min or not a positive number.
         """
-        problem, point = self._problem, self._point(lam) or self._start.at(lam)
+        problem, point = self._problem, self.point_at(lam)
         return Model(point.weights(), problem.classes, spec=self._spec, bias=problem.bias,
                      C=1.0 / (lam * problem.n_samples), lam=float(lam), smoothing=self._smoothing,
                      n_samples=problem.n_samples, solver="path", status="converged",
@@ -208,21 +208,35 @@ class _Start:
     def lambda_max(self, eps):
         """The smallest lambda, within 1 %, from which A^0 is certified to the relative gap eps."""
         high = low = self.norm + 1e-300
-        while not self.at(high).certificate_at(high).relative_gap <= eps:
+        above = below = self.excess(high, eps)
+        while not above <= 0.0:
+            low, below = high, above
             high *= 4.0
             if high > 1e200:
                 raise ValueError(f"eps={eps:g} cannot be certified at any lambda: raise eps, or change "
                                  f"smoothing={self.smoothing:g}, cost, sample_weight or the scale of X")
-        while low > 1e-300 and self.at(low).certificate_at(low).relative_gap <= eps:
+            above = self.excess(high, eps)
+        while low > 1e-300 and below <= 0.0:
+            high, above = low, below
             low /= 4.0
-        while high / low > 1.01:
-            # The product of both could overflow.
-            middle = low * (high / low) ** 0.5
-            if self.at(middle).certificate_at(middle).relative_gap <= eps:
-                high = middle
-            else:
-                low = middle
+            below = self.excess(low, eps)
+        while below > 0.0:
+            # Convex in 1 / lambda: certified where the chord is zero, but for rounding, and the end is near
+            # if 1 % below is not.
+            chord = high / (1.0 + above / (above - below) * (high / low - 1.0)) * (1.0 + 1e-9)
+            middle = chord / 1.01
+            if middle <= low:
+                return chord
+            excess = self.excess(middle, eps)
+            if not excess <= 0.0:
+                return chord
+            high, above = middle, excess
         return high
+
+    def excess(self, lam, eps):
+        """gap - eps primal."""
+        primal, _, gap, _ = self.at(lam).certificate_at(lam)
+        return gap - eps * primal
 
 
 def mean_corners(spec, costs, label, smoothing):
