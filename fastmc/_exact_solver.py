@@ -1,11 +1,12 @@
 """The default solver: exact block maximisation with momentum, A as short lists."""
 import math
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
 from fastmc._certificate import squared_norm
-from fastmc._solver_base import Candidate, Solver
+from fastmc._solver_base import Candidate, Solver, modules
 from fastmc._threads import over_blocks
 
 # Down to this relative gap float32 is exact enough for W.
@@ -162,16 +163,9 @@ class ExactSolver(Solver):
 
     def snapshot(self):
         """Two functions that make W(A) and A of now, dense and sparse, whenever they are called."""
-        parts, problem, lam_n = self.rows.rows_of(), self.problem, self.lam_n
-        kernels, samples = self.kernels, self.checked_samples
-
-        def weights():
-            rows = kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
-            rows.set_rows(*parts)
-            found = np.zeros((problem.n_weights, problem.n_classes))
-            kernels["objective"].add_rows(samples, rows, found, lam_n)
-            return found
-        return weights, lambda: alphas(*parts, problem)
+        parts = self.rows.rows_of()
+        return (partial(weights_of_lists, *parts, self.problem, self.lam_n, self.engine),
+                partial(alphas, *parts, self.problem))
 
     def candidates(self):
         self.check_weights()
@@ -286,3 +280,13 @@ def alphas(indptr, classes, beta, problem):
     dual = wrong + own
     dual.eliminate_zeros()
     return dual
+
+
+def weights_of_lists(indptr, classes, beta, problem, lam_n, engine):
+    """W(A) in float64, from the lists of beta."""
+    kernels = modules(engine)
+    rows = kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
+    rows.set_rows(indptr, classes, beta)
+    weights = np.zeros((problem.n_weights, problem.n_classes))
+    kernels["objective"].add_rows(problem.samples(engine), rows, weights, lam_n)
+    return weights

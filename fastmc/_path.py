@@ -3,6 +3,7 @@ import csv
 import time
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from fastmc.losses import check_loss, make_spec
 
 # Each breakpoint is solved to this part of eps; the rest is what W lasts for. Close to 1 means
 # many cheap breakpoints, small means few dear ones.
-KAPPA = 0.8
+KAPPA = 0.6
 # The largest cost of a sample when a projection is to give the mean corner: it has to be large.
 SHARP = 1e9
 # Solvers with fixed steps, which forget where they start.
@@ -180,8 +181,8 @@ class _Start:
         costs = 1.0 - np.eye(m) if problem.cost is None else problem.cost
         by_class = len(costs) == m
         self.units = mean_corners(spec, costs, np.arange(m) if by_class else problem.label, smoothing)
-        self.share = sp.csr_array((problem.weight, problem.label if by_class else np.arange(n), np.arange(n + 1)),
-                                  shape=(n, len(costs)))
+        kind = problem.label if by_class else np.arange(n)
+        self.share = sp.csr_array((problem.weight, kind, np.arange(n + 1)), shape=(n, len(costs)))
         # In this order nothing of size n x m is made where costs belong to classes.
         self.direction = (problem.weights_of(self.share, 1.0) @ self.units if by_class
                           else problem.weights_of(self.share @ self.units, 1.0))
@@ -189,21 +190,24 @@ class _Start:
         weight = self.share.sum(axis=0) / n
         self.linear = -float(weight @ np.einsum("ij,ij->i", costs, self.units))
         self.curvature = 0.5 * smoothing * float(weight @ np.einsum("ij,ij->i", self.units, self.units))
-        self.kernels = modules(engine)
-        self.no_dual = self.kernels["dual_rows"].DualRows(n, m)
 
     def at(self, lam):
         """A^0 as a breakpoint."""
         return _Point(lam, 0.5 * self.norm / lam, self.risk(lam), self.linear, self.curvature,
-                      lambda: self.direction / lam, lambda: self.share @ sp.csr_array(self.units))
+                      partial(np.divide, self.direction, lam), self.dual)
+
+    def dual(self):
+        return self.share @ sp.csr_array(self.units)
 
     def risk(self, lam):
         """1/n sum_i omega_i Phi_m at W = G / lambda."""
-        problem, unused = self.problem, np.zeros((4, self.problem.n_samples))
-        self.kernels["objective"].objective(
-            problem.samples(self.engine), self.spec.make(self.engine), self.no_dual, self.direction / lam,
-            self.smoothing, 0, problem.n_samples, *unused)
-        return float(unused[0].mean())
+        problem, kernels, n = self.problem, modules(self.engine), self.problem.n_samples
+        found = np.zeros((4, n))
+        # The losses come first; the rest is for a dual, which is empty here.
+        kernels["objective"].objective(
+            problem.samples(self.engine), self.spec.make(self.engine),
+            kernels["dual_rows"].DualRows(n, problem.n_classes), self.direction / lam, self.smoothing, 0, n, *found)
+        return float(found[0].mean())
 
     def lambda_max(self, eps):
         """The smallest lambda, within 1 %, from which A^0 is certified to the relative gap eps."""
@@ -270,7 +274,7 @@ class _Point:
 
     def slope_at(self, lam):
         """K."""
-        return self.regularizer * (self.lam / lam) + self.curvature
+        return self.regularizer * self.lam / lam + self.curvature
 
     def scale_at(self, lam):
         """t; at its own lambda the point is as it was found."""
@@ -281,7 +285,8 @@ class _Point:
 
     def certificate_at(self, lam):
         t = self.scale_at(lam)
-        return combine(lam / self.lam * self.regularizer + self.risk, t * (self.linear - t * self.slope_at(lam)))
+        primal = lam / self.lam * self.regularizer + self.risk
+        return combine(primal, t * (self.linear - t * self.slope_at(lam)))
 
     def lasts_until(self, eps):
         """The lambda down to which this W is certified to eps, by bisection; 0 if it always is."""

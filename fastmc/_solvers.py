@@ -3,6 +3,7 @@
 W = W(A) holds after every slice of their passes.
 """
 import math
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,8 +37,8 @@ class DenseSolver(Solver):
 
     def snapshot(self):
         """Two functions that make W(A) and A of now, dense and sparse, whenever they are called."""
-        dual, lam, problem = self.dual_matrix(), self.lam, self.problem
-        return lambda: problem.weights_of(dual, lam), lambda: dual
+        dual = self.dual_matrix()
+        return partial(self.problem.weights_of, dual, self.lam), partial(sp.csr_array, dual)
 
     def refresh_weights(self):
         self.weights[:] = self.problem.weights_of(self.dual, self.lam)

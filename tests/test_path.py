@@ -1,5 +1,7 @@
 """The regularization path: every lambda certified, in closed form between breakpoints."""
 import csv
+import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -214,6 +216,33 @@ def test_lambda_max_at_any_scale(draw, scale):
         assert (other.relative_gap <= 0.1).all()
 
 
+@pytest.mark.parametrize("solver", ["sdca", "pairwise"])
+def test_a_path_survives_a_pickle(draw, solver):
+    p = draw(n=40)
+    path = fastmc.path(p.X, p.y, 0.1, 0.01, solver=solver)
+    again = pickle.loads(pickle.dumps(path))
+    for lam in (0.01, path.lams[0], 2 * path.lams[0]):
+        ours, theirs = path.model_at(lam), again.model_at(lam)
+        np.testing.assert_array_equal(ours.weights, theirs.weights)
+        np.testing.assert_array_equal(ours.dual_.toarray(), theirs.dual_.toarray())
+        assert ours.certificate == theirs.certificate
+
+
+def test_memory_of_a_path():
+    # Less than any array of n x m takes: the lists of the breakpoints are short, and W is small.
+    n, m, d = 20000, 200, 300
+    y = np.arange(n) % m
+    X = sp.random_array((n, d), density=0.01, random_state=0, format="csr")
+    X += sp.csr_array((np.full(n, 0.5), y, np.arange(n + 1)), shape=(n, d))
+    tracemalloc.start()
+    try:
+        path = fastmc.path(X, y, 0.3, 0.01 / n)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(path) > 2 and peak < 4 * n * m
+
+
 def test_weights_are_constant_between_breakpoints(some_digits):
     p = some_digits
     path = fastmc.path(p.X, p.y, 0.1, 0.01, loss="topk", k=3, solver="pairwise")
@@ -227,7 +256,7 @@ def test_weights_are_constant_between_breakpoints(some_digits):
         gaps = [model.certificate.relative_gap for model in models]
         # The gap grows down to the next breakpoint, where it is used up.
         assert gaps[0] < gaps[1] < gaps[2] and gaps[2] == pytest.approx(0.1, rel=1e-6)
-        assert gaps[0] <= 0.08 + 1e-12
+        assert gaps[0] <= 0.06 + 1e-12
 
 
 # ---------------------------------------------------------------- models, table, validation
