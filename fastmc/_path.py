@@ -107,6 +107,9 @@ class RegularizationPath:
     def model_at(self, lam: float) -> Model:
         """The Model for any lambda >= lam_min.
 
+        Its weights are those of the breakpoint that serves lambda; its dual is that of the breakpoint
+        times the number in [0, 1] that certifies them best.
+
         Raises
         ------
         ValueError
@@ -321,8 +324,8 @@ def path(X: Matrix, y: ArrayLike, eps: float = 0.1, lam_min: float | None = None
          verbose: int = 0, engine: str = "cython") -> RegularizationPath:
     """Solutions for every lambda from lambda_max down to lam_min, each certified to eps.
 
-    Starts where a closed form is good enough, then keeps W as long as its certificate lasts and
-    solves again (Osokin et al., algorithm 6).
+    Starts where a closed form is good enough, then keeps W as long as its certificate lasts, with
+    the dual scaled at its best, and solves again (after Osokin et al., algorithm 6).
 
     Parameters
     ----------
@@ -433,6 +436,7 @@ class _Follower:
         self.progress = Progress(verbose, None)
 
     def follow(self, first, lam_min):
+        """Breakpoints down to lam_min, and the status; `first` is the closed form where it ends."""
         points, status = [], "converged"
         # The closed form serves alone where it is enough, or if a budget ends the first solve.
         point = first = self.finish(first)

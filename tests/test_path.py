@@ -60,7 +60,7 @@ def check_path(path, X, y, eps, lam_min, n_lams=50, data=None, smoothing=0.0, lo
 
 
 def check_dual_of_weights(problem, spec, path, model, dual, smoothing, size):
-    """W is W(A), up to rounding of the terms of the sum, for A of the breakpoint; the dual is t A, t the best."""
+    """W is W(A), up to rounding of its terms, for A of the breakpoint; the dual is t A with the best t."""
     above = path.lams[path.lams >= model.lam]
     lam = above[-1] if len(above) else model.lam
     origin = path.model_at(lam).dual_.toarray()
@@ -155,7 +155,8 @@ def test_gap_of_a_scaled_dual(draw, loss_options, smoothing, lam):
         (regularizer, before.primal - regularizer, linear, curvature), rel=1e-12)
     for rho in (1.0, 0.95, 0.4, 0.01, 1e-9):
         t = point.scale_at(rho * lam)
-        assert t == 1.0 if rho == 1.0 else t == pytest.approx(min(1.0, linear / (2 * (regularizer / rho + curvature))), rel=1e-12)
+        best = min(1.0, linear / (2 * (regularizer / rho + curvature)))
+        assert t == (1.0 if rho == 1.0 else pytest.approx(best, rel=1e-12))
         after = certificate(problem, spec, weights, t * dual, rho * lam, smoothing)
         np.testing.assert_allclose(point.certificate_at(rho * lam), after, rtol=1e-12, atol=1e-13)
         for other in (*np.linspace(0, 1, 11), rho, 0.999 * t, min(1.0, 1.001 * t)):
@@ -176,9 +177,9 @@ def test_how_far_a_point_lasts(draw, loss_options, smoothing, lam):
         assert 0 < end < lam and point.certificate_at(end).relative_gap <= eps
         for factor in (1 - 1e-9, 0.9, 0.1):
             assert point.certificate_at(factor * end).relative_gap > eps
-        found = [certificate(problem, solver.spec, weights, point.scale_at(at) * dual, at, smoothing).relative_gap
-                 for at in np.geomspace(end, lam, 20)]
-        assert max(found) == pytest.approx(eps, rel=1e-9) and np.argmax(found) == 0
+        gaps = [certificate(problem, solver.spec, weights, point.scale_at(at) * dual, at, smoothing).relative_gap
+                for at in np.geomspace(end, lam, 20)]
+        assert max(gaps) == pytest.approx(eps, rel=1e-9) and np.argmax(gaps) == 0
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
