@@ -205,11 +205,10 @@ class _Start:
     def risk(self, lam):
         """1/n sum_i omega_i Phi_m at W = G / lambda."""
         problem, kernels, n = self.problem, modules(self.engine), self.problem.n_samples
-        found = np.zeros((4, n))
-        # The losses come first; the rest is for a dual, which is empty here.
-        kernels["objective"].objective(
-            problem.samples(self.engine), self.spec.make(self.engine),
-            kernels["dual_rows"].DualRows(n, problem.n_classes), self.direction / lam, self.smoothing, 0, n, *found)
+        # The losses come first; the rest belongs to a dual, which is empty here.
+        found, no_dual = np.zeros((4, n)), kernels["dual_rows"].DualRows(n, problem.n_classes)
+        kernels["objective"].objective(problem.samples(self.engine), self.spec.make(self.engine), no_dual,
+                                       self.direction / lam, self.smoothing, 0, n, *found)
         return float(found[0].mean())
 
     def lambda_max(self, eps):

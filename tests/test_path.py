@@ -177,7 +177,7 @@ def test_how_far_a_point_lasts(draw, loss_options, smoothing, lam):
         assert 0 < end < lam and point.certificate_at(end).relative_gap <= eps
         for factor in (1 - 1e-9, 0.9, 0.1):
             assert point.certificate_at(factor * end).relative_gap > eps
-        gaps = [certificate(problem, solver.spec, weights, point.scale_at(at) * dual, at, smoothing).relative_gap
+        gaps = [certificate(problem, solver.spec, weights, point.scale_at(at) * dual, at, smoothing)[3]
                 for at in np.geomspace(end, lam, 20)]
         assert max(gaps) == pytest.approx(eps, rel=1e-9) and np.argmax(gaps) == 0
 
