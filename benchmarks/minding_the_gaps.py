@@ -39,9 +39,9 @@ CACHE_F = (0.01, 0.1, 0.25, 0.5, 1.0)
 CACHE_NU = (0.0001, 0.01, 0.1, 1.0)
 KAPPAS = (0.6, 0.7, 0.8, 0.9)
 # What a path spends its time on, with the code that does it. None of them contains another.
-PARTS = {"passes": _path._Follower.one_pass, "breakpoint gaps": _path._Point.__init__,
+PARTS = {"passes": _path._Follower.one_pass, "breakpoint gaps": _path.point_of,
          "start": _path._Start.__init__, "lambda_max": _path._Start.lambda_max,
-         "storing duals": _path._Follower.finish, "checking X": Problem.__init__}
+         "checking X": Problem.__init__}
 
 
 def methods_by_name():

@@ -113,10 +113,13 @@ cdef class DualRows:
                 row.betas[before + k] = row.betas[now + k]
 
     def scale(self, double factor):
-        cdef Py_ssize_t i, k
+        cdef Py_ssize_t i, k, first
+        cdef Row* row
         for i in range(self.n_samples):
-            for k in range(2 * self.rows[i].capacity):
-                self.rows[i].betas[k] *= factor
+            row = &self.rows[i]
+            first = row.side * row.capacity
+            for k in range(first, first + row.count[row.side]):
+                row.betas[k] *= factor
 
     def set_rows(self, indptr, indices, values):
         cdef const long long[::1] starts = np.ascontiguousarray(indptr, dtype=np.int64)

@@ -2,13 +2,14 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from fastmc._certificate import squared_norm
-from fastmc._solver_base import Candidate, Solver
+from fastmc._solver_base import Candidate, Solver, modules
 from fastmc._threads import count_threads, over_blocks, over_slices
 
 # Down to this relative gap float32 is exact enough for W.
@@ -58,7 +59,7 @@ class ExactSolver(Solver):
         # W(A) of the last certificate, and how many there were.
         self.checked, self.n_checked = None, 0
         self.columns = column_ranges(problem, self.n_threads)
-        self.precision = precision
+        self.precision, self.shares = precision, []
         single = precision == "single" or (precision == "auto" and tame(problem, lam, smoothing))
         self.set_precision(np.float32 if single else np.float64)
         if dual is not None:
@@ -68,11 +69,12 @@ class ExactSolver(Solver):
         """W = W(A) in this precision from here on, shared out among the threads of a pass."""
         m, vector = self.problem.n_classes, 32 // np.dtype(dtype).itemsize
         width = -(-m // (vector * (self.n_threads if self.batch else 1))) * vector
-        self.dtype, self.shares = np.dtype(dtype), []
+        self.dtype, started = np.dtype(dtype), len(self.shares) > 0
+        self.shares = []
         for first in range(0, m, width):
             self.shares.append(Share(first, self.problem.samples(self.engine, width), self.spec.make(self.engine),
                                      aligned_zeros((self.problem.n_weights, width), dtype)))
-        if self.n_passes:
+        if started:
             self.refresh_weights()
         for share in self.shares:
             share.last = aligned_zeros(share.weights.shape, dtype)
@@ -96,9 +98,13 @@ class ExactSolver(Solver):
     def refresh_weights(self):
         """W = W(A) freed of the rounding of many steps."""
         self.check_weights()
+        self.take_checked()
+
+    def take_checked(self, factor=1.0):
+        """W = W(A) of the last certificate, times a factor."""
         for share in self.shares:
             part = self.checked[:, share.first: share.first + share.weights.shape[1]]
-            share.weights[:, : part.shape[1]] = part
+            np.multiply(part, factor, out=share.weights[:, : part.shape[1]], casting="same_kind")
 
     def check_weights(self):
         """W(A) in float64 into self.checked."""
@@ -179,14 +185,17 @@ class ExactSolver(Solver):
         if self.precision == "auto" and self.dtype == np.float32:
             self.set_precision(np.float64)
 
-    def shrink(self, rho):
-        """lambda times rho <= 1 with the dual scaled alike, so that W stays as it is."""
+    def shrink(self, rho, scale):
+        """lambda times rho and A times `scale`, both <= 1, after `terms`; W is W(A) again."""
         self.lam *= rho
-        self.rows.scale(rho)
-        self.gaps *= rho
-        self.gains *= rho
+        if scale < 1.0:
+            self.rows.scale(scale)
+        # From what `terms` left there, which is free of rounding: the count to the next refresh begins anew.
+        self.take_checked(scale / rho)
+        self.n_passes, self.full_gap = 0, None
         self.momentum.restart()
-        self.full_gap = None
+        if not tame(self.problem, self.lam, self.smoothing):
+            self.leave_single()
 
     def primal_estimate(self, best):
         return min(best, self.dual_estimate + self.gap_estimate())
@@ -214,6 +223,12 @@ class ExactSolver(Solver):
             weight = np.where(self.problem.weight > 0, self.problem.weight, np.inf)
             squares = np.asarray(dual.multiply(dual).sum(axis=1)).reshape(-1) / weight
         return squared_norm(self.checked), losses, gaps, squares
+
+    def snapshot(self):
+        """Two functions that make W(A) and A of now, dense and sparse, whenever they are called."""
+        parts = self.rows.rows_of()
+        return (partial(weights_of_lists, *parts, self.problem, self.lam_n, self.engine),
+                partial(alphas, *parts, self.problem))
 
     def candidates(self):
         self.check_weights()
@@ -356,3 +371,13 @@ def alphas(indptr, classes, beta, problem):
     dual = wrong + own
     dual.eliminate_zeros()
     return dual
+
+
+def weights_of_lists(indptr, classes, beta, problem, lam_n, engine):
+    """W(A) in float64, from the lists of beta."""
+    kernels = modules(engine)
+    rows = kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
+    rows.set_rows(indptr, classes, beta)
+    weights = np.zeros((problem.n_weights, problem.n_classes))
+    kernels["objective"].add_rows(problem.samples(engine), rows, weights, lam_n, 0, problem.n_weights)
+    return weights

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from fastmc._model import check_k, own_ranks, positions
+from fastmc._model import Model, check_k, own_ranks, positions
 from fastmc._path import path
 from fastmc._problem import check_matrix, squared_row_norms
 from fastmc._progress import Progress
@@ -149,10 +149,14 @@ def _curve(X, y, rows, test, Cs, largest, top, eps, options):
     if Cs is None:
         # The first is at or below the C where the path begins.
         Cs = halves(largest, 1 + max(0, int(np.ceil(np.log2(largest / found.C[0])))))
-    curve, own = np.full((2, len(Cs)), np.nan), positions(y[test], classes)
+    curve, own, last = np.full((2, len(Cs)), np.nan), positions(y[test], classes), None
     for at, lam in enumerate(1.0 / (Cs * n_samples)):
         if lam >= found.lam_min:
-            before = own_ranks(found.model_at(lam).decision_function(X[test]), own)
+            point = found.point_at(lam)
+            if point is not last:
+                # W alone predicts; models of the path would have their duals made.
+                model, last = Model(point.weights(), classes, bias=options.get("bias") or 0.0), point
+                before = own_ranks(model.decision_function(X[test]), own)
             curve[:, at] = np.mean(before < 1), np.mean(before < top)
     return curve
 

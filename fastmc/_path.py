@@ -3,19 +3,21 @@ import csv
 import time
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from fastmc._certificate import Certificate, combine, loss_values, row_blocks, squared_norm
+from fastmc._certificate import Certificate, combine, squared_norm
 from fastmc._files import replacing
 from fastmc._model import Model
 from fastmc._options import (check_budgets, check_engine, check_range, check_smoothing, check_solver,
                              make_generator)
 from fastmc._problem import Problem, check_matrix
 from fastmc._progress import Progress
+from fastmc._solver_base import modules
 from fastmc._solvers import make_solver
 from fastmc._train import ConvergenceWarning
 from fastmc._types import Array, FilePath, Matrix, RandomState
@@ -23,7 +25,7 @@ from fastmc.losses import check_loss, make_spec
 
 # Each breakpoint is solved to this part of eps; the rest is what W lasts for. Close to 1 means
 # many cheap breakpoints, small means few dear ones.
-KAPPA = 0.8
+KAPPA = 0.6
 # The largest cost of a sample when a projection is to give the mean corner: it has to be large.
 SHARP = 1e9
 # Solvers with fixed steps, which forget where they start.
@@ -90,42 +92,41 @@ class RegularizationPath:
         return (f"RegularizationPath({len(self)} breakpoints, lam from {self.lams[0]:.3g} to "
                 f"{self.lam_min:.3g}, each certified to {self.eps:g}; {self.status})")
 
-    def _point(self, lam):
-        """The breakpoint that serves lambda; None above the first."""
+    def point_at(self, lam):
+        """The breakpoint that serves lambda; above the first the closed form."""
         check_range("lam", lam, 0.0)
         if lam < self.lam_min:
             raise ValueError(f"lam={lam:g} is below lam_min={self.lam_min:g}, where the path ends")
         above = np.flatnonzero(self.lams >= lam)
-        return self._points[above[-1]] if len(above) else None
+        return self._points[above[-1]] if len(above) else self._start.at(lam)
 
     def certificate_at(self, lam: float) -> Certificate:
         """Certificate at any lambda >= lam_min, in closed form between breakpoints."""
-        return (self._point(lam) or self._start).certificate_at(lam)
+        return self.point_at(lam).certificate_at(lam)
 
     def model_at(self, lam: float) -> Model:
         """The Model for any lambda >= lam_min.
+
+        Its weights are those of the breakpoint that serves lambda; its dual is that of the breakpoint
+        times the number in [0, 1] that certifies them best.
 
         Raises
         ------
         ValueError
             If lam is below lam_min or not a positive number.
         """
-        problem, point = self._problem, self._point(lam)
-        if point is None:
-            dual, weights = self._start.dual, self._start.direction / lam
-        else:
-            dual = point.dual * (lam / point.lam)
-            weights = problem.weights_of(point.dual, point.lam)
-        return Model(weights, problem.classes, spec=self._spec, bias=problem.bias,
+        problem, point = self._problem, self.point_at(lam)
+        return Model(point.weights(), problem.classes, spec=self._spec, bias=problem.bias,
                      C=1.0 / (lam * problem.n_samples), lam=float(lam), smoothing=self._smoothing,
                      n_samples=problem.n_samples, solver="path", status="converged",
-                     certificate=self.certificate_at(lam), dual=sp.csr_array(dual),
+                     certificate=point.certificate_at(lam), dual=point.dual() * point.scale_at(lam),
                      sample_weight=problem.weight)
 
     def served(self, between: int = 0) -> Array:
         """Lambdas where the certified gap is largest, descending; `between` more in each stretch.
 
-        W is constant along a stretch and the relative gap along it is largest at one of its ends.
+        W is constant along a stretch; where the gap is at most e P, D - (1 - e) P is positive, which is
+        concave in lambda: the relative gap is largest at one of the ends.
         Above lambda_max it only falls.
         """
         lams = [np.array([max(np.nextafter(self.lams[0], np.inf), self.lam_min)])]
@@ -172,102 +173,142 @@ class RegularizationPath:
 
 
 class _Start:
-    """The closed form above lambda_max: A^0 does not depend on lambda, W = G / lambda."""
+    """The closed form above lambda_max: A^0 does not depend on lambda, W = G / lambda.
 
-    def __init__(self, problem, spec, smoothing):
-        self.problem, self.spec, self.smoothing = problem, spec, smoothing
-        loss = spec.make()
-        self.dual = np.zeros((problem.n_samples, problem.n_classes))
-        for rows in row_blocks(problem):
-            costs = problem.costs(rows)
-            if smoothing > 0:
-                costs = costs / smoothing
-            else:
-                # Without curvature only the ratios of the costs matter.
-                largest = costs.max(axis=1, keepdims=True)
-                costs = SHARP * (costs / np.where(largest > 0, largest, 1.0))
-            unit = loss.project_rows(-costs, problem.label[rows])
-            self.dual[rows] = problem.weight[rows][:, None] * unit
-        self.direction = problem.weights_of(self.dual, 1.0)
-        # As large as the dual; the scores of every lambda follow from it.
-        self.scores = problem.scores(self.direction)
+    Samples of equal costs have the same rows in A^0 up to their weights: A^0 = share @ units.
+    """
+
+    def __init__(self, problem, spec, smoothing, engine="cython"):
+        self.problem, self.spec, self.smoothing, self.engine = problem, spec, smoothing, engine
+        n, m = problem.n_samples, problem.n_classes
+        costs = 1.0 - np.eye(m) if problem.cost is None else problem.cost
+        by_class = len(costs) == m
+        self.units = mean_corners(spec, costs, np.arange(m) if by_class else problem.label, smoothing)
+        kind = problem.label if by_class else np.arange(n)
+        self.share = sp.csr_array((problem.weight, kind, np.arange(n + 1)), shape=(n, len(costs)))
+        # In this order nothing of size n x m is made where costs belong to classes.
+        self.direction = (problem.weights_of(self.share, 1.0) @ self.units if by_class
+                          else problem.weights_of(self.share @ self.units, 1.0))
         self.norm = squared_norm(self.direction)
-        self.constant = self._dual_constant()
+        weight = self.share.sum(axis=0) / n
+        self.linear = -float(weight @ np.einsum("ij,ij->i", costs, self.units))
+        self.curvature = 0.5 * smoothing * float(weight @ np.einsum("ij,ij->i", self.units, self.units))
 
-    def _dual_constant(self):
-        """D + ||G||^2 / (2 lambda), which is the same for all lambda."""
-        total = 0.0
-        for rows in row_blocks(self.problem):
-            total -= float(np.vdot(self.problem.costs(rows), self.dual[rows]))
-            weight = np.where(self.problem.weight[rows] > 0, self.problem.weight[rows], np.inf)
-            total -= 0.5 * self.smoothing * float(
-                np.sum(np.einsum("ij,ij->i", self.dual[rows], self.dual[rows]) / weight))
-        return total / self.problem.n_samples
+    def at(self, lam):
+        """A^0 as a breakpoint."""
+        return _Point(lam, 0.5 * self.norm / lam, self.risk(lam), self.linear, self.curvature,
+                      partial(np.divide, self.direction, lam), self.dual)
 
-    def certificate_at(self, lam):
-        risk = mean_risk(self.problem, self.spec, self.scores, lam, self.smoothing)
-        quadratic = self.norm / (2.0 * lam)
-        return combine(quadratic + risk, self.constant - quadratic)
+    def dual(self):
+        return self.share @ sp.csr_array(self.units)
+
+    def risk(self, lam):
+        """1/n sum_i omega_i Phi_m at W = G / lambda."""
+        problem, kernels, n = self.problem, modules(self.engine), self.problem.n_samples
+        # The losses come first; the rest belongs to a dual, which is empty here.
+        found, no_dual = np.zeros((4, n)), kernels["dual_rows"].DualRows(n, problem.n_classes)
+        kernels["objective"].objective(problem.samples(self.engine), self.spec.make(self.engine), no_dual,
+                                       self.direction / lam, self.smoothing, 0, n, *found)
+        return float(found[0].mean())
 
     def lambda_max(self, eps):
         """The smallest lambda, within 1 %, from which A^0 is certified to the relative gap eps."""
         high = low = self.norm + 1e-300
-        while not self.certificate_at(high).relative_gap <= eps:
+        above = below = self.excess(high, eps)
+        while not above <= 0.0:
+            low, below = high, above
             high *= 4.0
             if high > 1e200:
                 raise ValueError(f"eps={eps:g} cannot be certified at any lambda: raise eps, or change "
                                  f"smoothing={self.smoothing:g}, cost, sample_weight or the scale of X")
-        while low > 1e-300 and self.certificate_at(low).relative_gap <= eps:
+            above = self.excess(high, eps)
+        while low > 1e-300 and below <= 0.0:
+            high, above = low, below
             low /= 4.0
-        while high / low > 1.01:
-            # The product of both could overflow.
-            middle = low * (high / low) ** 0.5
+            below = self.excess(low, eps)
+        while below > 0.0:
+            # Convex in 1 / lambda: certified where the chord is zero, but for rounding, and the end is near
+            # if 1 % below is not.
+            chord = high / (1.0 + above / (above - below) * (high / low - 1.0)) * (1.0 + 1e-9)
+            middle = chord / 1.01
+            if middle <= low:
+                return chord
+            excess = self.excess(middle, eps)
+            if not excess <= 0.0:
+                return chord
+            high, above = middle, excess
+        return high
+
+    def excess(self, lam, eps):
+        """gap - eps primal."""
+        primal, _, gap, _ = self.at(lam).certificate_at(lam)
+        return gap - eps * primal
+
+
+def mean_corners(spec, costs, label, smoothing):
+    """The mean of the best corners at W = 0 for rows of costs, of weight 1."""
+    if smoothing > 0:
+        costs = costs / smoothing
+    else:
+        # Without curvature only the ratios of the costs matter.
+        largest = costs.max(axis=1, keepdims=True)
+        costs = SHARP * (costs / np.where(largest > 0, largest, 1.0))
+    return spec.make().project_rows(-costs, label)
+
+
+class _Point:
+    """A breakpoint: A at its lambda, and what the certificates below it are made of.
+
+    At lambda' = rho lambda, rho < 1, W stays and A becomes t A with the best t in [0, 1]. With the risk L,
+    R = lambda/2 ||W||^2, b = -mean <c_i, alpha_i>, Q = mean gamma_i/2 ||alpha_i||^2 and
+    K = R / rho + Q,
+
+        P' = rho R + L,        D' = t b - t^2 K,        t = min(1, b / (2 K)).
+
+    `weights` and `dual` are functions that make W and A, dense and sparse.
+    """
+
+    def __init__(self, lam, regularizer, risk, linear, curvature, weights, dual):
+        self.lam, self.regularizer, self.risk = lam, regularizer, risk
+        self.linear, self.curvature = linear, curvature
+        self.weights, self.dual = weights, dual
+        self.n_passes = self.seconds = self.errors = None
+
+    def slope_at(self, lam):
+        """K."""
+        return self.regularizer * self.lam / lam + self.curvature
+
+    def scale_at(self, lam):
+        """t; at its own lambda the point is as it was found."""
+        if lam >= self.lam:
+            return 1.0
+        steep = 2.0 * self.slope_at(lam)
+        return 1.0 if self.linear >= steep else self.linear / steep
+
+    def certificate_at(self, lam):
+        t = self.scale_at(lam)
+        primal = lam / self.lam * self.regularizer + self.risk
+        return combine(primal, t * (self.linear - t * self.slope_at(lam)))
+
+    def lasts_until(self, eps):
+        """The lambda down to which this W is certified to eps, by bisection; 0 if it always is."""
+        low, high = 0.0, self.lam
+        while high - low > 1e-14 * high and high > 1e-300:
+            middle = 0.5 * (low + high)
             if self.certificate_at(middle).relative_gap <= eps:
                 high = middle
             else:
                 low = middle
-        return high
+        return high if high > 1e-300 else 0.0
 
 
-class _Point:
-    """A breakpoint: A at its lambda, and what the gap below it is made of.
-
-    With risk L, regularizer R = lambda/2 ||W||^2 and Q = mean gamma_i/2 ||alpha_i||^2, keeping W
-    and scaling A by rho = lambda'/lambda gives gap' = rho gap + (1 - rho) L - rho (1 - rho) Q and
-    P' = rho R + L.
-    """
-
-    def __init__(self, solver):
-        self.lam = solver.lam
-        norm, losses, gaps, squares = solver.terms()
-        self.regularizer = 0.5 * solver.lam * norm
-        self.risk, self.gap = float(losses.mean()), float(gaps.mean())
-        self.curvature = 0.5 * solver.smoothing * float(squares.mean())
-        self.dual = self.n_passes = self.seconds = self.errors = None
-
-    def certificate_at(self, lam):
-        rho = lam / self.lam
-        gap = rho * self.gap + (1.0 - rho) * self.risk - rho * (1.0 - rho) * self.curvature
-        primal = rho * self.regularizer + self.risk
-        return combine(primal, primal - gap)
-
-    def lasts_until(self, eps):
-        """The lambda down to which this W is certified to eps; leaving Q out is safe."""
-        if self.risk <= 0.0:
-            # Nothing to gain from a larger W.
-            return 0.0
-        rho = (1.0 - eps) * self.risk / (self.risk - self.gap + eps * self.regularizer)
-        return self.lam * min(rho, 1.0)
-
-
-def mean_risk(problem, spec, scores, lam, smoothing):
-    """1/n sum_i omega_i Phi_m(s_i / lam)."""
-    risk = 0.0
-    for rows in row_blocks(problem):
-        augmented = problem.add_costs(scores[rows] / lam, rows)
-        phi = loss_values(spec, augmented, problem.label[rows], smoothing)
-        risk += float(np.dot(problem.weight[rows], phi))
-    return risk / problem.n_samples
+def point_of(solver):
+    """The solver's A as a breakpoint; its b follows from its gap P - D = 2 R + L + Q - b."""
+    norm, losses, gaps, squares = solver.terms()
+    regularizer, risk = 0.5 * solver.lam * norm, float(losses.mean())
+    curvature = 0.5 * solver.smoothing * float(squares.mean())
+    linear = max(0.0, 2.0 * regularizer + risk + curvature - float(gaps.mean()))
+    return _Point(solver.lam, regularizer, risk, linear, curvature, *solver.snapshot())
 
 
 def path(X: Matrix, y: ArrayLike, eps: float = 0.1, lam_min: float | None = None,
@@ -282,8 +323,8 @@ def path(X: Matrix, y: ArrayLike, eps: float = 0.1, lam_min: float | None = None
          verbose: int = 0, engine: str = "cython") -> RegularizationPath:
     """Solutions for every lambda from lambda_max down to lam_min, each certified to eps.
 
-    Starts where a closed form is good enough, then keeps W as long as its certificate lasts and
-    solves again (Osokin et al., algorithm 6).
+    Starts where a closed form is good enough, then keeps W as long as its certificate lasts, with
+    the dual scaled at its best, and solves again (after Osokin et al., algorithm 6).
 
     Parameters
     ----------
@@ -346,14 +387,13 @@ def path(X: Matrix, y: ArrayLike, eps: float = 0.1, lam_min: float | None = None
     problem = Problem(X, y, cost, bias, class_weight, sample_weight)
     spec = make_spec(name, problem.n_classes, k, rho, own_class)
     lam_min = 1.0 / (100.0 * problem.n_samples) if lam_min is None else float(lam_min)
-    start = _Start(problem, spec, float(smoothing))
+    start = _Start(problem, spec, float(smoothing), engine)
     # The closed form may serve alone.
     lambda_max = max(start.lambda_max(eps), lam_min)
     follower = _Follower(
-        make_solver(solver, problem, spec, lambda_max, float(smoothing), engine,
-                    start.dual.copy(), **options),
+        make_solver(solver, problem, spec, lambda_max, float(smoothing), engine, **options),
         eps, rng, began, max_passes, max_time, validation, k if k > 1 else 5, verbose)
-    points, status = follower.follow(lam_min)
+    points, status = follower.follow(start.at(lambda_max), lam_min)
     if status != "converged":
         lam_min = min(points[-1].lam, points[-1].lasts_until(eps))
         warnings.warn(f"the path ended early ({status}) at lam={lam_min:g}; raise max_passes or "
@@ -394,40 +434,43 @@ class _Follower:
         self.passes, self.ratio = 0, 1.0
         self.progress = Progress(verbose, None)
 
-    def follow(self, lam_min):
+    def follow(self, first, lam_min):
+        """Breakpoints down to lam_min, and the status; `first` is the closed form where it ends."""
         points, status = [], "converged"
-        # The closed form serves alone if a budget ends the first solve.
-        first = self.finish(_Point(self.solver))
-        point = self.solve(first)
+        # The closed form serves alone where it is enough, or if a budget ends the first solve.
+        point = first = self.finish(first)
+        if first.lam > lam_min:
+            # A^0 has nearly all classes for every sample: from A = 0 the lists stay short.
+            point = self.solve(combine(first.certificate_at(first.lam).primal, 0.0))
         while point is not None:
             points.append(self.finish(point))
             lam = point.lasts_until(self.eps)
             if lam <= lam_min:
                 break
-            self.solver.shrink(lam / self.solver.lam)
-            point = self.solve(point)
+            self.solver.shrink(lam / point.lam, point.scale_at(lam))
+            point = self.solve(point.certificate_at(lam))
         self.progress.close()
         if point is None:
             late = self.max_time is not None and time.perf_counter() - self.began > self.max_time
             status = "time_limit" if late else "max_passes"
         return points or [first], status
 
-    def solve(self, last):
+    def solve(self, known):
         """The point at the solver's lambda once its gap is small enough; None on a budget.
 
-        `last` is the point that the solver comes from. Its gap here is known in closed form; the
-        estimate of a pass tells when the next one is worth a look, by how it compared before.
+        `known` is the certificate here of the point that the solver comes from; the estimate of a
+        pass tells when the next one is worth a look, by how it compared before.
         """
-        primal, _, gap, _ = last.certificate_at(self.solver.lam)
+        primal, _, gap, _ = known
         for left in range(self.max_passes, -1, -1):
             target = KAPPA * self.eps * primal
             if gap <= target:
-                return _Point(self.solver) if left == self.max_passes else point
+                return point_of(self.solver) if left == self.max_passes else point
             if left == 0 or not self.one_pass():
                 return None
             estimate = self.solver.gap_estimate()
             if self.ratio * estimate <= 1.05 * target or left == 1:
-                point = _Point(self.solver)
+                point = point_of(self.solver)
                 primal, _, gap, _ = point.certificate_at(self.solver.lam)
                 self.ratio = min(1.0, gap / estimate) if estimate > 0 else 1.0
         return None
@@ -441,10 +484,9 @@ class _Follower:
         return True
 
     def finish(self, point):
-        point.dual = self.solver.dual_matrix()
         point.n_passes, point.seconds = self.passes, time.perf_counter() - self.began
         if self.validation is not None:
             problem = self.solver.problem
-            model = Model(self.solver.weights, problem.classes, bias=problem.bias)
+            model = Model(point.weights(), problem.classes, bias=problem.bias)
             point.errors = [model.topk_error(*self.validation, k) for k in (1, self.k)]
         return point

@@ -3,6 +3,7 @@
 W = W(A) holds after every slice of their passes.
 """
 import math
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,11 +29,16 @@ class DenseSolver(Solver):
     def dual_matrix(self):
         return sp.csr_array(self.dual)
 
-    def shrink(self, rho):
-        """lambda times rho <= 1 with the dual scaled alike, so that W stays as it is."""
+    def shrink(self, rho, scale):
+        """lambda times rho and A times `scale`, both <= 1; W is W(A) again."""
         self.lam *= rho
-        self.dual *= rho
-        self.gaps *= rho
+        self.dual *= scale
+        self.weights *= scale / rho
+
+    def snapshot(self):
+        """Two functions that make W(A) and A of now, dense and sparse, whenever they are called."""
+        dual = self.dual_matrix()
+        return partial(self.problem.weights_of, dual, self.lam), partial(sp.csr_array, dual)
 
     def refresh_weights(self):
         self.weights[:] = self.problem.weights_of(self.dual, self.lam)
@@ -114,10 +120,10 @@ class BlockSolver(DenseSolver):
             return True
         return 0 < self.gap_refresh <= self.passes_since_refresh
 
-    def shrink(self, rho):
-        super().shrink(rho)
+    def shrink(self, rho, scale):
+        super().shrink(rho, scale)
         if self.atoms is not None:
-            self.atoms.shrink_weights(rho)
+            self.atoms.shrink_weights(scale)
         self.full_gap = None
 
     def pairs(self):
@@ -157,8 +163,9 @@ class BatchSolver(DenseSolver):
         self.oracle_calls += len(self.active)
         self.move(gap, curvature)
 
-    def shrink(self, rho):
-        super().shrink(rho)
+    def shrink(self, rho, scale):
+        super().shrink(rho, scale)
+        self.scores *= scale / rho
         self.radius /= math.sqrt(rho)
 
     def move(self, gap, curvature):

@@ -225,7 +225,7 @@ def test_kernel_equals_mirror(draw, loss_options, kind, smoothing):
                              cache_size=cache, averaging=at % 3 == 0, gap_refresh=2)
                 sweep_both(pair, 4, at)
                 for solver in pair:
-                    solver.shrink(0.7)
+                    solver.shrink(0.7, 0.8)
                 sweep_both(pair, 2, at)
                 hits += pair[0].cache_hits
     assert hits > 100

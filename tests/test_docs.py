@@ -80,7 +80,7 @@ def test_the_examples_of_the_readme_run(folder):
     assert model.status == "converged" and model.certificate.relative_gap <= 1e-3 and model.C == 2.0
     assert model.topk_error(names["X_test"], names["y_test"], k=5) < 0.06
     assert names["path"].relative_gap.max() <= 0.1
-    assert names["best"].score(names["X_test"], names["y_test"]) == 1 - names["path"].top1_error.min()
+    assert names["best"].topk_error(names["X_test"], names["y_test"], 1) == names["path"].top1_error.min()
     assert fastmc.load_model("boosted.npz").n_rounds_ == 10
     rows = names["vectorizer"].transform([*names["texts"], "read numbers from a file"])
     assert names["classifier"].topk_score(rows[:-1], names["labels"], k=2) == 1.0

@@ -180,6 +180,39 @@ def test_momentum_follows_the_rate_and_ends_when_the_dual_falls():
     assert momentum.next() == 0.0
 
 
+@pytest.mark.parametrize("name", ["sdca", "bcfw", "pairwise", "away", "fw"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_W_and_A_stay_together_when_lambda_shrinks(draw, name, smoothing):
+    p = draw(n=40, m=5)
+    problem, spec = Problem(p.X, p.y, p.cost, 0.5, None, p.weight), make_spec("topk", 5, k=2)
+    solvers = [make_solver(name, problem, spec, 0.2, smoothing, engine) for engine in ("cython", "reference")]
+    for solver in solvers:
+        for lam, scale in ((0.1, 0.7), (0.08, 1.0), (0.02, 0.4)):
+            for _ in range(4):
+                list(solver.sweep(np.random.default_rng(1)))
+            before = solver.dual_matrix().toarray()
+            solver.terms()
+            solver.shrink(lam / solver.lam, scale)
+            dual = solver.dual_matrix().toarray()
+            np.testing.assert_allclose(dual, scale * before, rtol=0, atol=1e-14)
+            expected = problem.weights_of(dual, lam)
+            np.testing.assert_allclose(solver.weights, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+            if name == "fw":
+                np.testing.assert_allclose(solver.scores, problem.scores(expected), rtol=0, atol=1e-12)
+            if name in ("pairwise", "away"):
+                for i in np.flatnonzero(p.weight):
+                    assert sum(weight for _, weight in solver.atoms.items(i)) == pytest.approx(1.0, rel=1e-12)
+            # What can be asked for later is W(A) and A of now.
+            weights, kept = solver.snapshot()
+            list(solver.sweep(np.random.default_rng(2)))
+            np.testing.assert_allclose(weights(), expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+            np.testing.assert_array_equal(kept().toarray(), dual)
+            assert not np.array_equal(solver.dual_matrix().toarray(), dual)
+    kernel, mirror = solvers
+    np.testing.assert_array_equal(kernel.weights, mirror.weights)
+    np.testing.assert_array_equal(kernel.dual_matrix().toarray(), mirror.dual_matrix().toarray())
+
+
 # ---------------------------------------------------------------- precision
 
 @pytest.mark.parametrize("precision", ["single", "double", "auto"])

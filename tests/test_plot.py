@@ -29,7 +29,7 @@ def paths():
     """A path without validation data and one with them."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), rng.permutation(np.arange(60) % 4)
-    options = {"loss": "topk", "k": 2, "lam_min": 0.01}
+    options = {"loss": "topk", "k": 2, "eps": 0.05, "lam_min": 0.002}
     return (fastmc.path(X, y, **options),
             fastmc.path(X, y, **options, validation=(X[:20], y[:20])))
 

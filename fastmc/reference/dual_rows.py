@@ -53,10 +53,8 @@ class DualRows:
         self.before[:] = [list(row) for row in self.now]
 
     def scale(self, factor):
-        """All beta times a factor."""
-        for rows in (self.now, self.before):
-            for i, row in enumerate(rows):
-                rows[i] = [(j, factor * b) for j, b in row]
+        """The current beta times a factor; the next steps must be without momentum."""
+        self.now = [[(j, factor * b) for j, b in row] for row in self.now]
 
     def set_rows(self, indptr, indices, values):
         """Take over the lists of a CSR matrix of beta."""
