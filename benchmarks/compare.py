@@ -11,6 +11,7 @@ Tables (CSV under a commented header) and pictures go to benchmarks/results. Obj
 are computed here, from the weights and duals that a solver hands over, and never timed.
 """
 import argparse
+import itertools
 import math
 import pathlib
 import re
@@ -207,39 +208,44 @@ def levels(options):
     know; its suboptimality is measured from our best dual value and not timed.
     """
     rows = []
+    columns = ["liblinear", *(f"{who}-{n}" for n in options.threads for who in ("fastmc", "ratio"))]
     print(f"\n{'data':24}{'C':>6}{'bound':>9}" + "".join(
-        f"{f'{who} {level:g}':>13}" for level in options.levels for who in ("liblinear", "fastmc", "ratio")),
-        flush=True)
+        f"{f'{who} {level:g}':>16}" for level in options.levels for who in columns), flush=True)
     for name in options.data:
         data = load(name)
         for C in options.C:
             row, line = levels_of(data, C, options), f"{name:24}{C:6g}"
             line += f"{row['bound']:9.1e}"
             for level in options.levels:
-                theirs, ours = row[f"liblinear {level:g}"], row[f"fastmc {level:g}"]
-                line += f"{theirs:13.3f}{ours:13.3f}{theirs / ours:13.2f}"
+                line += f"{row[f'liblinear {level:g}']:16.3f}"
+                for n in options.threads:
+                    line += f"{row[f'fastmc-{n} {level:g}']:16.3f}{ratio(row, level, n):16.2f}"
             print(line, flush=True)
             rows.append(row)
             write_csv(options.out, "levels.csv", list(rows[0]), rows)
-    plot_levels(options.out, rows, options.levels)
-    for level in options.levels:
-        ratios = np.array([row[f"liblinear {level:g}"] / row[f"fastmc {level:g}"] for row in rows])
+    plot_levels(options.out, rows, options.levels, options.threads[0])
+    for level, n in itertools.product(options.levels, options.threads):
+        ratios = np.array([ratio(row, level, n) for row in rows])
         ratios = ratios[np.isfinite(ratios)]
         if len(ratios):
-            print(f"{level:g}: geometric mean {np.exp(np.log(ratios).mean()):.2f}, least {ratios.min():.2f}, "
-                  f"of {len(ratios)} rows")
+            print(f"{level:g}, threads {n}: geometric mean {np.exp(np.log(ratios).mean()):.2f}, least "
+                  f"{ratios.min():.2f}, of {len(ratios)} rows")
 
 
-def plot_levels(folder, rows, steps):
+def ratio(row, level, n_threads):
+    return row[f"liblinear {level:g}"] / row[f"fastmc-{n_threads} {level:g}"]
+
+
+def plot_levels(folder, rows, steps, n_threads):
     """Bars of how many times as long LIBLINEAR took, for each data set, C and level."""
     from matplotlib.figure import Figure
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     axes, width = figure.subplots(), 0.8 / len(steps)
     for at, (level, hatch, shade) in enumerate(zip(steps, ("", "///", "..."), ("0.3", "0.75", "0.95"))):
-        ratios = [row[f"liblinear {level:g}"] / row[f"fastmc {level:g}"] for row in rows]
+        ratios = [ratio(row, level, n_threads) for row in rows]
         places = np.arange(len(rows)) + at * width
         # Where LIBLINEAR's grid does not get there, no bar.
-        axes.bar(places, [ratio if math.isfinite(ratio) else 0.0 for ratio in ratios], width, color=shade,
+        axes.bar(places, [times if math.isfinite(times) else 0.0 for times in ratios], width, color=shade,
                  hatch=hatch, edgecolor="k", linewidth=0.5, label=f"to {level:g}")
     axes.axhline(1.0, color="k", linewidth=0.8)
     axes.set_xticks(np.arange(len(rows)) + 0.4 - width / 2,
@@ -254,14 +260,14 @@ def levels_of(data, C, options):
     """Least seconds of both sides to every level; infinity where LIBLINEAR's grid does not reach it."""
     best = reference(data, options, C=C)
     row = {"dataset": data.name, "C": C, "bound": best.relative_gap}
-    ours, theirs = dict.fromkeys(options.levels, math.inf), dict.fromkeys(options.tol, math.inf)
-    primal = {}
+    ours = dict.fromkeys(itertools.product(options.levels, options.threads), math.inf)
+    theirs, primal = dict.fromkeys(options.tol, math.inf), {}
     for _ in range(options.repeats):
         for step in range(max(len(ours), len(theirs))):
             if step < len(ours):
-                level = options.levels[step]
-                result = quiet(by_tolerance, data, C, level, n_threads=options.threads)
-                ours[level] = min(ours[level], result.seconds)
+                level, n = list(ours)[step]
+                result = quiet(by_tolerance, data, C, level, n_threads=n)
+                ours[level, n] = min(ours[level, n], result.seconds)
             if step < len(theirs):
                 eps = options.tol[step]
                 result = quiet(liblinear_mcsvm, data, C, eps)
@@ -271,7 +277,8 @@ def levels_of(data, C, options):
     for level in options.levels:
         reached = [seconds for eps, seconds in theirs.items() if primal[eps] - best.dual <= level * primal[eps]]
         row[f"liblinear {level:g}"] = min(reached, default=math.inf)
-        row[f"fastmc {level:g}"] = ours[level]
+        for n in options.threads:
+            row[f"fastmc-{n} {level:g}"] = ours[level, n]
     return row
 
 
@@ -461,7 +468,7 @@ def parse():
     sub.add_argument("--tol", nargs="+", type=float, default=[3, 1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001],
                      help="LIBLINEAR's -e")
     sub.add_argument("--repeats", type=int, default=3)
-    sub.add_argument("--threads", type=int, default=1)
+    sub.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     reference_options(sub, 60.0)
     sub = command(defaults, "news20_bydate_tfidf", "sector_scale", "banking77_tfidf", "clinc150_tfidf")
     sub.add_argument("--repeats", type=int, default=1)

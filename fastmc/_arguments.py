@@ -1,7 +1,9 @@
 """The words of a command line: the parser of each command, and the class weights."""
 import argparse
 import math
+import os
 import re
+import sys
 
 from fastmc._options import SAMPLINGS
 from fastmc._path import NO_FOLLOWERS
@@ -41,9 +43,15 @@ def in_options(message, lam="--lam"):
     return ARGUMENT.sub(words, message)
 
 
+def program():
+    """How this process was started."""
+    name = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+    return "fastmc" if name == "fastmc" else "python -m fastmc"
+
+
 def make_parser(command, words, description, quiet=True):
     parser = argparse.ArgumentParser(
-        prog=f"python -m fastmc {command}", usage=f"python -m fastmc {command} [options] {words}",
+        prog=f"{program()} {command}", usage=f"{program()} {command} [options] {words}",
         description=description, allow_abbrev=False,
         formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=21, width=100))
     parser.add_argument("--json", action="store_true",

@@ -17,7 +17,9 @@ SINGLE_GAP = 1e-4
 # Samples that two or more threads take at once: at most BATCH, 1/SPREAD of all, and ALIKE over their mean
 # cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or fewer classes than
 # MIN_CLASSES, threads would wait more than work.
-BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_CLASSES = 32, 8, 100, 2.0, 64
+BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_CLASSES = 32, 8, 100, 2.0, 100
+# Multiplications of a product X W below which one thread serves alone: starting more takes as long.
+MIN_WORK = 20_000_000
 
 
 @dataclass
@@ -47,7 +49,8 @@ class ExactSolver(Solver):
                  gap_refresh=10, precision="double", n_threads=1):
         super().__init__(problem, spec, lam, smoothing, engine)
         self.kind, self.sampling, self.gap_refresh = kind, sampling, gap_refresh
-        self.engine, self.n_threads = engine, count_threads(n_threads)
+        self.engine = engine
+        self.n_threads = count_threads(n_threads) if problem.X.size * problem.n_classes >= MIN_WORK else 1
         self.batch = batch_size(problem) if self.n_threads > 1 and sampling in ("permutation", "cyclic") else 0
         self.pool = ThreadPoolExecutor(self.n_threads) if self.batch else None
         self.gains = np.zeros(problem.n_samples)

@@ -14,7 +14,7 @@ import numpy as np
 import fastmc
 from fastmc import _folds
 from fastmc._arguments import (UsageError, boost_parser, in_options, info_parser, path_parser,
-                               predict_parser, split_class_weights, train_parser)
+                               predict_parser, program, split_class_weights, train_parser)
 from fastmc._command_files import (InputError, check_cost_size, check_files, check_text_labels,
                                    is_device, read_cost, read_names)
 from fastmc._files import replacing
@@ -32,15 +32,15 @@ from fastmc.boosting import MultiBoostClassifier
 from fastmc.losses import check_loss, make_spec
 from fastmc.svmlight import SvmlightError
 
-USAGE = """usage: python -m fastmc train   [options] training_file [model_file]
-       python -m fastmc predict [options] test_file model_file output_file
-       python -m fastmc path    [options] training_file output_file
-       python -m fastmc boost   [options] training_file [model_file]
-       python -m fastmc info    [options] model_file
+USAGE = """usage: {0} train   [options] training_file [model_file]
+       {0} predict [options] test_file model_file output_file
+       {0} path    [options] training_file output_file
+       {0} boost   [options] training_file [model_file]
+       {0} info    [options] model_file
 
 Linear multi-class classifiers with a certificate of how far they are from optimal.
 Data files are in LIBSVM format, plain or .gz, .bz2, .xz.
-`python -m fastmc train --help` lists the options of a command; --version tells the version."""
+`{0} train --help` lists the options of a command; --version tells the version."""
 
 # Folds of -C without -v.
 FOLDS = 5
@@ -98,11 +98,11 @@ def run(argv):
                 "info": (info_parser, info)}
     first = argv[0] if argv else ""
     if first in ("-h", "--help", "--version"):
-        print(f"fastmc {fastmc.__version__}" if first == "--version" else USAGE)
+        print(f"fastmc {fastmc.__version__}" if first == "--version" else USAGE.format(program()))
         return 0
     if first not in commands:
         reason = f"command {first!r} is unknown" if first else "a command is missing"
-        print(f"{USAGE}\n\nerror: {reason}", file=sys.stderr)
+        print(f"{USAGE.format(program())}\n\nerror: {reason}", file=sys.stderr)
         return 2
     make_parser, command = commands[first]
     parser, words = make_parser(), argv[1:]

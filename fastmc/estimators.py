@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastmc import boosting
 from fastmc._folds import fold_options
-from fastmc._model import check_labels
+from fastmc._model import Model, check_labels
 from fastmc._options import C_RANGE, check_count, check_range
 from fastmc._path import path
 from fastmc._problem import check_numbers, check_weights, encode_labels
@@ -59,7 +59,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         numpy.ndarray, shape (n_samples, n_classes), or (n_samples,) for two classes
             With two classes the score of the second less that of the first, as scikit-learn has it.
         """
-        scores = self._model().decision_function(self._checked(X))
+        scores = self._model().decision_function(self._checked(X), **self._threads())
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X):
@@ -73,7 +73,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         -------
         numpy.ndarray, shape (n_samples,)
         """
-        return self._model().predict(self._checked(X))
+        return self._model().predict(self._checked(X), **self._threads())
 
     def predict_topk(self, X, k):
         """The labels of the k largest scores, best first.
@@ -93,7 +93,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             For a k out of range.
         """
-        return self._model().predict_topk(self._checked(X), k)
+        return self._model().predict_topk(self._checked(X), k, **self._threads())
 
     def topk_score(self, X, y, k, sample_weight=None):
         """The fraction of samples whose label is among the k best.
@@ -122,6 +122,10 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     def _model(self):
         check_is_fitted(self)
         return self.model_
+
+    def _threads(self):
+        """Options of a prediction."""
+        return {"n_threads": effective_n_jobs(self.n_jobs)} if isinstance(self.model_, Model) else {}
 
     def _checked(self, X):
         return validate_data(self, X, reset=False, **MATRIX)
@@ -172,7 +176,7 @@ class MulticlassSVC(RankingClassifier):
         Go on from the model of the last fit, which must have had the same samples, classes and loss;
         C, tol, smoothing and cost may differ.
     n_jobs : int or None
-        Threads of training, as `n_threads` of `fastmc.train`.
+        Threads of training and prediction, as `n_threads` of `fastmc.train`.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
     verbose : int
 
@@ -307,7 +311,7 @@ class MulticlassSVCCV(MulticlassSVC):
     tol, max_iter, fit_intercept, intercept_scaling, class_weight, random_state, verbose
         As in `MulticlassSVC`; max_iter also bounds the passes for each step of a path.
     n_jobs : int or None
-        Folds done at the same time.
+        Folds done at the same time, and threads of prediction.
 
     Attributes
     ----------

@@ -80,6 +80,9 @@ def test_usage_and_version(tmp_path):
     usage = process(tmp_path, "--help")
     assert usage.returncode == 0 and usage.stderr == ""
     assert usage.stdout.startswith("usage: python -m fastmc train ")
+    script = subprocess.run([sys.executable, "-c", "import sys; from fastmc.cli import main; "
+                             "sys.argv[0] = 'bin/fastmc.exe'; sys.exit(main())", "--help"], capture_output=True, text=True, env=ENV)
+    assert script.stdout == usage.stdout.replace("python -m fastmc", "fastmc")
     alone = process(tmp_path)
     assert alone.returncode == 2 and alone.stdout == ""
     assert "usage:" in alone.stderr and "a command is missing" in alone.stderr

@@ -446,3 +446,14 @@ def test_without_scikit_learn_the_extra_is_named():
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == ("ImportError: fastmc.estimators needs scikit-learn: "
                                             "pip install 'fastmc[sklearn]'")
+
+
+def test_predictions_use_the_threads_of_n_jobs(draw, monkeypatch):
+    p, seen = draw(n=30, m=4, d=5), []
+    model = MulticlassSVC(n_jobs=2).fit(p.X, p.y)
+    for name in ("predict", "decision_function", "predict_topk"):
+        method = getattr(fastmc.Model, name)
+        monkeypatch.setattr(fastmc.Model, name, lambda *args, method=method, **options: (
+            seen.append(options), method(*args, **options))[1])
+    assert len(model.predict(p.X)) == len(model.decision_function(p.X)) == len(model.predict_topk(p.X, 2)) == 30
+    assert seen == [{"n_threads": 2}] * 3

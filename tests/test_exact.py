@@ -256,8 +256,14 @@ def test_looking_on_does_not_change_the_passes(digits):
 
 # ---------------------------------------------------------------- threads
 
+@pytest.fixture
+def always_threads(monkeypatch):
+    """Threads share the certificates of small problems as well."""
+    monkeypatch.setattr(_exact_solver, "MIN_WORK", 0)
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_threads_do_not_change_a_bit(digits, loss_options, smoothing):
+def test_threads_do_not_change_a_bit(always_threads, digits, loss_options, smoothing):
     X, y = digits
     cost = 1.0 - np.eye(10) if loss_options["loss"] == "structured" else None
     models = [fastmc.train(X[:301], y[:301], C=0.1, tol=1e-3, smoothing=smoothing, cost=cost, n_threads=n, **loss_options)
@@ -268,7 +274,7 @@ def test_threads_do_not_change_a_bit(digits, loss_options, smoothing):
 
 
 @pytest.fixture
-def small_batches(monkeypatch):
+def small_batches(monkeypatch, always_threads):
     """Threads share the passes of small problems as well, in batches of up to 7 samples."""
     for name, value in {"BATCH": 7, "MIN_BATCH": 2, "SPREAD": 4, "ALIKE": 1e9, "MIN_CLASSES": 2}.items():
         monkeypatch.setattr(_exact_solver, name, value)
@@ -353,20 +359,20 @@ def test_no_sample_is_twice_in_a_batch(small_batches, rare_words, options):
     assert (solver.batch > 0) == (options.get("sampling", "permutation") in ("permutation", "cyclic"))
 
 
-def test_small_dense_and_uniform_problems_stay_serial(rare_words, digits):
+def test_small_dense_and_uniform_problems_stay_serial(always_threads, rare_words, digits):
     def batch(X, y, n_threads=2):
         problem = Problem(X, y)
         return make_solver("sdca", problem, make_spec("maxhinge", problem.n_classes), 0.01, n_threads=n_threads).batch
 
     X, y = sp.random_array((3200, 300), density=0.02, random_state=0, format="csr"), np.arange(3200)
-    assert [batch(X, y % 64), batch(X, y % 64, 1), batch(X, y % 63), batch(X.toarray(), y % 64)] == [32, 0, 0, 0]
-    assert [batch(X[:n], y[:n] % 64) for n in (1600, 800, 799)] == [16, 8, 0]
+    assert [batch(X, y % 100), batch(X, y % 100, 1), batch(X, y % 99), batch(X.toarray(), y % 100)] == [32, 0, 0, 0]
+    assert [batch(X[:n], y[:n] % 100) for n in (1600, 800, 799)] == [16, 8, 0]
     assert batch(*rare_words) == batch(*digits) == 0
     # Rows with one number in common with all others: cosines of a / (1 + a).
     common = sp.hstack([sp.eye_array(3200), np.ones((3200, 1))], format="csr")
     for square, expected in ((0.001, 32), (0.11, 20), (0.15, 15), (0.3, 8), (0.4, 0)):
         common.data[1::2] = np.sqrt(square)
-        assert batch(common, np.arange(3200) % 64) == expected
+        assert batch(common, np.arange(3200) % 100) == expected
 
 
 class Broken(RuntimeError):
@@ -395,6 +401,13 @@ def test_an_error_among_the_threads_leaves_nobody_waiting(small_batches, rare_wo
     assert sorted(solver.pool.map(abs, range(3))) == [0, 1, 2]
 
 
+def test_small_problems_have_one_thread(digits):
+    for copies, expected in ((17, 1), (18, 3)):
+        # 1797 rows of 64 numbers, 10 classes
+        X, y = np.tile(digits[0], (copies, 1)), np.tile(digits[1], copies)
+        assert make_solver("sdca", Problem(X, y), make_spec("maxhinge", 10), 0.01, n_threads=3).n_threads == expected
+
+
 def test_zero_threads_are_the_cores_allowed(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     cores = _threads.count_threads(0)
@@ -405,7 +418,7 @@ def test_zero_threads_are_the_cores_allowed(monkeypatch):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
-def test_columns_are_shared_out_by_entries(rare_words, count):
+def test_columns_are_shared_out_by_entries(always_threads, rare_words, count):
     X, y = rare_words
     for bias in (None, 1.0):
         problem = Problem(X, y, bias=bias)
