@@ -251,7 +251,7 @@ def plot_levels(folder, rows, steps, n_threads):
     axes.set_xticks(np.arange(len(rows)) + 0.4 - width / 2,
                     [f"{row['dataset'].split('_')[0]}\nC = {row['C']:g}" for row in rows], fontsize="small")
     axes.set_ylabel("LIBLINEAR's seconds / fastmc's")
-    axes.legend(title="within the optimum", fontsize="small")
+    figure.legend(title="within the optimum", fontsize="small", loc="outside right upper")
     save(figure, folder, "levels.png")
     save(figure, folder, "levels.svg")
 
