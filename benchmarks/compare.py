@@ -239,7 +239,7 @@ def ratio(row, level, n_threads):
 def plot_levels(folder, rows, steps, n_threads):
     """Bars of how many times as long LIBLINEAR took, for each data set, C and level."""
     from matplotlib.figure import Figure
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    figure = Figure(figsize=(11, 3.2), layout="constrained")
     axes, width = figure.subplots(), 0.8 / len(steps)
     for at, (level, hatch, shade) in enumerate(zip(steps, ("", "///", "..."), ("0.3", "0.75", "0.95"))):
         ratios = [ratio(row, level, n_threads) for row in rows]
