@@ -1,9 +1,9 @@
-"""Reading LIBSVM text: fastmc against scikit-learn, in one run, turn by turn.
+"""Reading LIBSVM text: fastmc by one thread and several, and scikit-learn, in one run, turn by turn.
 
-    FASTMC_DATA=folder python benchmarks/svmlight.py [--repeats 5] [--memory]
+    FASTMC_DATA=folder python benchmarks/svmlight.py [--repeats 5] [--threads 2] [--memory]
 
-Prints the least time of each over the repeats and their ratio. --memory adds the
-peak memory while a file of 1e6 rows x 20 features is read, over the size of the
+Prints the least time of each over the repeats and its ratio to one thread of fastmc, for the text
+plain and packed. --memory adds the peak memory by one thread and several while a file of 1e6 rows x 20 features is read, over the size of the
 CSR arrays (Linux only: the peak is read from /proc).
 """
 import argparse

@@ -104,7 +104,7 @@ COMMON = ["-c", "-B", "-wi", "-q", "--loss", "-k", "--rho", "--cost", "--no-own-
 
 @pytest.mark.parametrize("command, options", [
     ("train", [*COMMON, "--lam", "-e", "-v", "-C", "-m", "--averaging", "--trace", "--validation"]),
-    ("path", [*COMMON, "--eps", "--lam-min", "--validation"]),
+    ("path", [*COMMON, "--eps", "--lam-min", "-m", "--validation"]),
     ("predict", ["-k", "-q", "--scores", "--plot", "--json"]),
     ("info", ["--names", "-n", "--json"])])
 def test_help_names_every_option(run, command, options):
