@@ -36,7 +36,8 @@ class SvmlightError(ValueError):
 
 
 def load_svmlight(path: FilePath, n_features: int | None = None, dtype: DTypeLike = np.float64, *,
-                  ignore_extra: bool = False, verbose: int = 0, n_threads: int = 1) -> tuple[sp.csr_matrix, Array]:
+                  ignore_extra: bool = False, verbose: int = 0,
+                  n_threads: int = 1) -> tuple[sp.csr_matrix, Array]:
     """Read a data file in LIBSVM format.
 
     Names that end in .gz, .bz2 or .xz are decompressed while reading. `#` starts a
@@ -57,6 +58,8 @@ def load_svmlight(path: FilePath, n_features: int | None = None, dtype: DTypeLik
     n_threads : int, keyword only
         Threads that parse, beside the calling one, which reads, decompresses and puts their parts
         together; 0: as many as there are cores. 1: no other thread. The result does not depend on it.
+        Two gain a fifth of the time on plain text and .gz, no more with three, and next to nothing
+        on .bz2, where decompression is nearly all of it. A part of about 3 MB a thread is held.
 
     Returns
     -------
@@ -186,7 +189,7 @@ def _whole_lines(stream):
         if cut == 0:
             parts.append(block)
             continue
-        parts.append(block[:cut])
+        parts.append(memoryview(block)[:cut])      # not copied before it is joined
         yield b"".join(parts)
         parts = [block[cut:]]
     rest = b"".join(parts)
