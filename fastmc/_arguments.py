@@ -79,7 +79,7 @@ def train_parser():
         help="find the C of the best accuracy by cross-validation (-v, default 5 folds) along the path "
              "of each fold; a model is trained with it only if model_file is given")
     add("-m", dest="n_threads", type=int, default=1, metavar="N",
-        help="threads of passes and certificates (1); 0: all cores")
+        help="threads of reading, passes and certificates (1); 0: all cores")
     add("-s", dest="liblinear_solver", metavar="N", help=argparse.SUPPRESS)
     add_problem_options(add)
     add_solver_options(add, list(SOLVERS), "passes")
@@ -101,6 +101,7 @@ def path_parser():
         help="relative duality gap kept at every lambda (default 0.1)")
     add("-c", dest="C", type=float, metavar="C", help="the largest C (default 100)")
     add("--lam-min", type=float, metavar="L", help="the smallest lambda, instead of -c")
+    add("-m", dest="n_threads", type=int, default=1, metavar="N", help="threads of reading (1); 0: all cores")
     add_problem_options(add)
     followers = [solver for solver in SOLVERS if solver not in NO_FOLLOWERS]
     add_solver_options(add, followers, "passes for each breakpoint")

@@ -8,6 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from libc.math cimport isfinite, ldexp
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint64_t
+from libc.string cimport memcpy
 
 cdef extern from "Python.h":
     double PyOS_string_to_double(const char* s, char** end, PyObject* overflow) except? -1.0
@@ -326,10 +327,39 @@ cdef class Parser:
             raise ValueError("text must end with a newline")
         if self.line == 0 and text.startswith(b"\xef\xbb\xbf"):
             p += 3
-        self._make_room(PyBytes_GET_SIZE(text))
+        # The most that so many bytes can hold: rows `1\n`, entries ` 1:1`.
+        self._make_room(PyBytes_GET_SIZE(text) // 2, PyBytes_GET_SIZE(text) // 4)
         with nogil:
             fault = self.parse_lines(p, end)
         return None if fault == NO_FAULT else self.describe(fault)
+
+    def append(self, Parser part not None):
+        """Copy the rows of the text that follows, which `part` has read without a fault.
+
+        Returns
+        -------
+        bool
+            False, with nothing done, where the rows before may put that text in the wrong
+            (blank lines, labels that float64 does not hold): then `feed` it.
+        """
+        cdef Py_ssize_t value_size = 4 if self.single else 8
+        if self.blank_line or part.blank_line or self.large_line or part.large_line:
+            return False
+        self._make_room(part.n_rows, part.nnz)
+        with nogil:
+            if self.whole_labels and not part.whole_labels:
+                self.labels_to_float()
+            elif part.whole_labels and not self.whole_labels:
+                part.labels_to_float()
+            memcpy(self.lengths + self.n_rows, part.lengths, 4 * part.n_rows)
+            memcpy(self.labels + self.n_rows, part.labels, 8 * part.n_rows)
+            memcpy(self.indices + self.nnz, part.indices, 4 * part.nnz)
+            memcpy(self.values + value_size * self.nnz, part.values, value_size * part.nnz)
+        self.line += part.line
+        self.n_rows += part.n_rows
+        self.nnz += part.nnz
+        self.width = max(self.width, part.width)
+        return True
 
     def finish(self):
         """Hand over the buffers: row lengths, labels, indices from 0, values."""
@@ -340,10 +370,9 @@ cdef class Parser:
         PyByteArray_Resize(self._values, value_size * self.nnz)
         return self._lengths, self._labels, self._indices, self._values
 
-    cdef int _make_room(self, Py_ssize_t n_bytes) except -1:
-        """Room for the most that so many bytes can hold: rows `1\\n`, entries ` 1:1`."""
-        cdef Py_ssize_t rows = self.n_rows + n_bytes // 2
-        cdef Py_ssize_t entries = self.nnz + n_bytes // 4
+    cdef int _make_room(self, Py_ssize_t more_rows, Py_ssize_t more_entries) except -1:
+        cdef Py_ssize_t rows = self.n_rows + more_rows
+        cdef Py_ssize_t entries = self.nnz + more_entries
         reserve(self._lengths, 4 * rows)
         reserve(self._labels, 8 * rows)
         reserve(self._indices, 4 * entries)

@@ -153,7 +153,7 @@ def train(args):
     check_for_data(options, y)
     watch = None
     if args.validation is not None:
-        held_out = read_like(args.validation, X, verbosity(args))
+        held_out = read_like(args.validation, X, args)
         watch = Watch(*held_out, np.unique(y), options["bias"], ranks_of(args),
                       every=bool(args.trace or args.plot), silent=args.quiet or args.json)
         options["callback"] = watch
@@ -269,7 +269,7 @@ def read_training(args):
 def load_training(args):
     """X and y of the training file, and the seconds to load them."""
     began = time.perf_counter()
-    X, y = fastmc.load_svmlight(args.training_file, verbose=verbosity(args))
+    X, y = fastmc.load_svmlight(args.training_file, verbose=verbosity(args), n_threads=args.n_threads)
     if X.shape[1] == 0:
         raise InputError(f"{args.training_file}: X is empty: no row has a feature")
     return X, y, time.perf_counter() - began
@@ -366,7 +366,7 @@ def predict(args):
     with usage_errors():
         check_k(args.k, len(model.classes_))
     X, y = fastmc.load_svmlight(args.test_file, n_features=model.n_features_in_, ignore_extra=True,
-                                verbose=verbosity(args))
+                                verbose=verbosity(args), n_threads=args.n_threads)
     own = positions(y, model.classes_)
     best, values, before = [], [], []
     for rows, scores in score_blocks(model, X, verbosity(args), args.n_threads):
@@ -407,7 +407,7 @@ def path(args):
     check_for_data(options, y, lam="--lam-min")
     options["lam_min"] = lam_of(options.pop("C"), options.pop("lam"), len(y))[1]
     if args.validation is not None:
-        options["validation"] = read_like(args.validation, X, verbosity(args))
+        options["validation"] = read_like(args.validation, X, args)
     began = time.perf_counter()
     result = fit(fastmc.path, args.training_file, X, y, options)
     path_seconds = time.perf_counter() - began
@@ -429,14 +429,16 @@ def path_options(args):
     options = common_options(args)
     with usage_errors():
         check_path(args.eps, args.lam_min, args.solver)
+        check_count("n_threads", args.n_threads, 0)
         C = 100.0 if args.C is None and args.lam_min is None else args.C
         check_C_or_lam(C, args.lam_min)
     return {**options, "eps": args.eps, "C": C, "lam": args.lam_min}
 
 
-def read_like(path, X, verbose):
+def read_like(path, X, args):
     """Rows and labels of a file, with the features of X."""
-    return fastmc.load_svmlight(path, n_features=X.shape[1], ignore_extra=True, verbose=verbose)
+    return fastmc.load_svmlight(path, n_features=X.shape[1], ignore_extra=True, verbose=verbosity(args),
+                                n_threads=args.n_threads)
 
 
 # boost
@@ -450,7 +452,7 @@ def boost(args):
     X, y, load_seconds = load_training(args)
     options = {}
     if args.validation is not None:
-        options["validation"] = read_like(args.validation, X, verbosity(args))
+        options["validation"] = read_like(args.validation, X, args)
     began = time.perf_counter()
     fit(model.fit, args.training_file, X, y, options)
     train_seconds = time.perf_counter() - began

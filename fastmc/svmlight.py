@@ -3,20 +3,25 @@
 A line is `label index:value index:value ... # comment`; indices start at 1 and increase.
 """
 import bz2
+import codecs
 import contextlib
 import gzip
 import lzma
 import operator
 import os
 import zlib
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 
 from fastmc._files import replacing
+from fastmc._options import check_count
 from fastmc._progress import Progress
 from fastmc._svmlight import Parser
+from fastmc._threads import count_threads
 from fastmc._types import Array, FilePath, Matrix
 
 __all__ = ["SvmlightError", "dump_svmlight", "load_svmlight"]
@@ -31,7 +36,8 @@ class SvmlightError(ValueError):
 
 
 def load_svmlight(path: FilePath, n_features: int | None = None, dtype: DTypeLike = np.float64, *,
-                  ignore_extra: bool = False, verbose: int = 0) -> tuple[sp.csr_matrix, Array]:
+                  ignore_extra: bool = False, verbose: int = 0,
+                  n_threads: int = 1) -> tuple[sp.csr_matrix, Array]:
     """Read a data file in LIBSVM format.
 
     Names that end in .gz, .bz2 or .xz are decompressed while reading. `#` starts a
@@ -49,6 +55,11 @@ def load_svmlight(path: FilePath, n_features: int | None = None, dtype: DTypeLik
         Drop entries with an index above n_features instead of refusing them.
     verbose : int, keyword only
         1 shows progress on standard error, if reading takes longer than two seconds.
+    n_threads : int, keyword only
+        Threads that parse, beside the calling one, which reads, decompresses and puts their parts
+        together; 0: as many as there are cores. 1: no other thread. The result does not depend on it.
+        Two gain a fifth of the time on plain text and .gz, no more with three, and next to nothing
+        on .bz2, where decompression is nearly all of it. A part of about 3 MB a thread is held.
 
     Returns
     -------
@@ -64,7 +75,7 @@ def load_svmlight(path: FilePath, n_features: int | None = None, dtype: DTypeLik
         A ValueError that names the file, the line and what is wrong there, also for
         files without rows and for damaged compressed files.
     ValueError
-        For an n_features or dtype out of range.
+        For an n_features, dtype or n_threads out of range.
     OSError
         When the file cannot be opened or read.
 
@@ -82,19 +93,58 @@ def load_svmlight(path: FilePath, n_features: int | None = None, dtype: DTypeLik
     limit = _MAX_INDEX if n_features is None else operator.index(n_features)
     if not 1 <= limit <= _MAX_INDEX:
         raise ValueError(f"n_features must be between 1 and {_MAX_INDEX}, not {n_features}")
-    parser = Parser(limit, ignore_extra, dtype == np.float32)
-    _parse(path, parser, verbose)
+    check_count("n_threads", n_threads, 0)
+    parser = _parse(path, (limit, ignore_extra, dtype == np.float32), count_threads(n_threads), verbose)
     return _to_arrays(parser, n_features, dtype)
 
 
-def _parse(path, parser, verbose):
-    name = os.fsdecode(path)
-    for text in read_pieces(path, verbose):
-        fault = parser.feed(text)
-        if fault is not None:
-            raise SvmlightError(f"{name}, line {parser.line}: {fault}")
+def _parse(path, options, n_threads, verbose):
+    """A parser with these options that has read the file."""
+    name, parser = os.fsdecode(path), Parser(*options)
+    pieces = read_pieces(path, verbose)
+    if n_threads == 1:
+        parts = ((text, None) for text in pieces)
+    else:
+        parts = _read_ahead(pieces, options, n_threads)
+    with contextlib.closing(parts):     # ends the threads, whatever happens
+        for text, part in parts:
+            if part is not None and parser.append(part):
+                continue
+            fault = parser.feed(text)
+            if fault is not None:
+                raise SvmlightError(f"{name}, line {parser.line}: {fault}")
     if parser.n_rows == 0:
         raise SvmlightError(f"{name}: no rows")
+    return parser
+
+
+def _read_ahead(pieces, options, n_threads):
+    """Yield the pieces in order, each with what `_parse_part` made of it in another thread."""
+    waiting = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for text in pieces:
+                waiting.append((text, pool.submit(_parse_part, text, options)))
+                del text        # or it would stay until the next one is read
+                if len(waiting) > n_threads:
+                    yield _first(waiting)
+        except (SvmlightError, OSError):    # a fault in the text before comes first
+            while waiting:
+                yield _first(waiting)
+            raise
+        while waiting:
+            yield _first(waiting)
+
+
+def _first(waiting):
+    text, future = waiting.popleft()
+    return text, future.result()
+
+
+def _parse_part(text, options):
+    """A parser that has read this text alone; None if it has a fault or may be the file's start."""
+    part = Parser(*options)
+    return None if text.startswith(codecs.BOM_UTF8) or part.feed(text) else part
 
 
 def read_pieces(path, verbose=0):
@@ -139,7 +189,7 @@ def _whole_lines(stream):
         if cut == 0:
             parts.append(block)
             continue
-        parts.append(block[:cut])
+        parts.append(memoryview(block)[:cut])      # not copied before it is joined
         yield b"".join(parts)
         parts = [block[cut:]]
     rest = b"".join(parts)

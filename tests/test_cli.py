@@ -107,7 +107,7 @@ COMMON = ["-c", "-B", "-wi", "-q", "--loss", "-k", "--rho", "--cost", "--no-own-
 
 @pytest.mark.parametrize("command, options", [
     ("train", [*COMMON, "--lam", "-e", "-v", "-C", "-m", "--averaging", "--trace", "--validation"]),
-    ("path", [*COMMON, "--eps", "--lam-min", "--validation"]),
+    ("path", [*COMMON, "--eps", "--lam-min", "-m", "--validation"]),
     ("predict", ["-k", "-q", "--scores", "--plot", "--json"]),
     ("info", ["--names", "-n", "--json"])])
 def test_help_names_every_option(run, command, options):
@@ -191,6 +191,7 @@ def test_help_names_every_option(run, command, options):
     (["path", "-e", "1", "t", "o"], "unrecognized arguments: -e"),
     (["path", "-c", "1", "--lam-min", "0.1", "t", "o"], "give -c 1 or --lam-min 0.1, not both"),
     (["path", "-c", "0", "t", "o"], "-c 0.0 must be a finite number"),
+    (["path", "-m", "-1", "t", "o"], "-m -1 must be a whole number of at least 0"),
     (["path", "--lam-min", "0", "t", "o"], "--lam-min 0.0 must be a finite number above 0"),
     (["path", "--lam-min", "nan", "t", "o"], "--lam-min nan must be"),
     (["path", "--eps", "0", "t", "o"], "--eps 0.0 must be a finite number at least 1e-12"),
@@ -936,6 +937,21 @@ def test_predict_threads(run, tmp_path):
         assert (result.code, result.err) == (0, "")
     texts = [(tmp_path / threads).read_text() for threads in ("1", "2", "0")]
     assert len(texts[0].splitlines()) == len(y) and texts[0] == texts[1] == texts[2]
+
+
+def test_files_are_read_by_as_many_threads(run, tmp_path, monkeypatch):
+    write_problem(tmp_path / "t")
+    load, counts = fastmc.load_svmlight, []
+
+    def counted(path, **options):
+        counts.append(options["n_threads"])
+        return load(path, **options)
+
+    monkeypatch.setattr(fastmc, "load_svmlight", counted)
+    assert run("train", "-q", "-m", "2", "--validation", "t", "t", "m.npz").code == 0
+    assert run("predict", "-q", "-m", "3", "t", "m.npz", "o").code == 0
+    assert run("path", "-q", "-m", "4", "-c", "1", "--validation", "t", "t", "o.csv").code == 0
+    assert counts == [2, 2, 3, 4, 4]
 
 
 def test_predict_plot(run, tmp_path, ranked_model):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pytest
@@ -65,10 +66,11 @@ GOOD = {
 
 @pytest.mark.parametrize("text, X, y", GOOD.values(), ids=GOOD)
 @pytest.mark.parametrize("block", [1, 2, 3, 4, 5, 6, 7, None])
-def test_good_text(load, monkeypatch, text, X, y, block):
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+def test_good_text(load, monkeypatch, text, X, y, block, n_threads):
     if block:
         monkeypatch.setattr(svmlight, "_BLOCK", block)
-    X_read, y_read = load(text)
+    X_read, y_read = load(text, n_threads=n_threads)
     np.testing.assert_array_equal(X_read.toarray(), X)
     np.testing.assert_array_equal(y_read, y)
     assert X_read.shape == np.shape(X)
@@ -238,14 +240,15 @@ BAD = [
 
 @pytest.mark.parametrize("text, line, message", BAD, ids=[repr(text)[2:40] for text, *_ in BAD])
 @pytest.mark.parametrize("block", [1, 4, None])
-def test_bad_text(tmp_path, monkeypatch, text, line, message, block):
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+def test_bad_text(tmp_path, monkeypatch, text, line, message, block, n_threads):
     if block:
         monkeypatch.setattr(svmlight, "_BLOCK", block)
     monkeypatch.chdir(tmp_path)
     with open("train.svm", "wb") as stream:
         stream.write(text)
     with pytest.raises(SvmlightError) as caught:
-        load_svmlight("train.svm")
+        load_svmlight("train.svm", n_threads=n_threads)
     assert str(caught.value) == f"train.svm, line {line}: {message}"
     assert isinstance(caught.value, ValueError)
 
@@ -419,27 +422,114 @@ FRAGMENTS = [b"1", b"2", b"0", b"9", b":", b" ", b"\t", b"\n", b"\r", b"\r\n", b
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map(b"".join) | st.binary(max_size=40),
-       st.integers(1, 9))
+       st.integers(1, 9), st.integers(1, 3))
 @settings(deadline=None, max_examples=300)
-def test_any_bytes_read_alike_in_any_blocks(tmp_path_factory, text, block):
+def test_any_bytes_read_alike_in_any_blocks(tmp_path_factory, text, block, n_threads):
     path = tmp_path_factory.getbasetemp() / "any.svm"
     path.write_bytes(text)
     with pytest.MonkeyPatch.context() as patch:
         whole = outcome(path)
         patch.setattr(svmlight, "_BLOCK", block)
-        assert outcome(path) == whole
+        assert outcome(path, n_threads=n_threads) == whole
 
 
-def outcome(path):
+def outcome(path, **options):
     """All that a file gives, in a form to compare: the arrays' bytes or the message."""
     try:
-        X, y = load_svmlight(path)
+        X, y = load_svmlight(path, **options)
     except SvmlightError as error:
         return str(error)
     assert X.shape[0] == y.size >= 1
     assert np.isfinite(X.data).all() and (X.data != 0).all()
     assert X.nnz == 0 or X.indices.max() < X.shape[1]
-    return X.shape, X.data.tobytes(), X.indices.tolist(), X.indptr.tolist(), y.dtype, y.tolist()
+    return (X.shape, X.data.dtype, X.data.tobytes(), X.indices.dtype, X.indices.tolist(),
+            X.indptr.dtype, X.indptr.tolist(), y.dtype, y.tolist())
+
+
+# ---------------------------------------------------------------- threads
+
+ROWS = [b"%d %d:%r 9:%d # row %d\r\n" % (i % 5 - 2, i % 8 + 1, 1 / (i + 1), i % 3, i) for i in range(60)]
+
+
+@pytest.mark.parametrize("changed", [
+    {}, {0: b"\xef\xbb\xbf-1.5 2:1\n"}, {31: b"0.5 3:1e-50\n"}, {59: b"2.5 1:3"},
+    {7: b"9007199254740993\n", 50: b"9007199254740992 12:0\n"}, {3: b"# c\n", 4: b"#\n", 59: b"\n \n\n"}])
+@pytest.mark.parametrize("options", [
+    {}, {"dtype": np.float32}, {"n_features": 20}, {"n_features": 20, "dtype": np.float32},
+    {"n_features": 5, "ignore_extra": True}, {"n_features": 5, "ignore_extra": True, "dtype": np.float32},
+    {"n_features": 5}])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_threads_give_the_same_bits(tmp_path, monkeypatch, changed, options, ending):
+    path = tmp_path / f"a.svm{ending}"
+    path.write_bytes(PACK[ending](b"".join(changed.get(i, row) for i, row in enumerate(ROWS))))
+    whole = outcome(path, **options)
+    assert isinstance(whole, str) == (options == {"n_features": 5})
+    for block in (1, 30, 100):
+        monkeypatch.setattr(svmlight, "_BLOCK", block)
+        for n_threads in (0, 1, 2, 3, 7):
+            assert outcome(path, n_threads=n_threads, **options) == whole
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
+def test_the_first_bad_line_is_told(tmp_path, monkeypatch, n_threads):
+    monkeypatch.setattr(svmlight, "_BLOCK", 70)
+    path = tmp_path / "a.svm"
+    for line in range(1, 61):
+        rows = [*ROWS[:line - 1], b"1 4:1 2:1\n", *ROWS[line:-1], b"last\n"]
+        path.write_bytes(b"".join(rows))
+        assert outcome(path, n_threads=n_threads) == (
+            f"{path}, line {line}: index 2 does not follow index 4 (indices must increase)")
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
+def test_a_bad_line_before_the_damage_is_told(tmp_path, monkeypatch, ending, n_threads):
+    monkeypatch.setattr(svmlight, "_BLOCK", 70)
+    path = tmp_path / f"a.svm{ending}"
+    path.write_bytes(PACK[ending](b"".join([*ROWS[:2], b"1 x:1\n", *ROWS]))[:-4])    # the check sum is cut
+    assert "line 3: index in 'x:1' is not a whole number" in outcome(path, n_threads=n_threads)
+    path.write_bytes(PACK[ending](b"".join(ROWS))[:-4])
+    assert "damaged or cut compressed file" in outcome(path, n_threads=n_threads)
+
+
+def test_labels_are_joined_in_their_kind(load, monkeypatch):
+    monkeypatch.setattr(svmlight, "_BLOCK", 3)
+    for n_threads in (1, 2, 3):
+        _, y = load(b"1\n2\n3\n4.5\n5\n6\n", n_threads=n_threads)
+        assert y.dtype == np.float64 and y.tolist() == [1, 2, 3, 4.5, 5, 6]
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("where", ["_parse_part", "_first", "read_pieces"])
+def test_no_thread_outlives_an_error(tmp_path, monkeypatch, error, where):
+    whole, calls = getattr(svmlight, where), []
+
+    def part_way(*args):
+        if where == "read_pieces":
+            return failing_pieces(whole(*args))
+        calls.append(args)
+        if len(calls) == 5:
+            raise error
+        return whole(*args)
+
+    def failing_pieces(pieces):
+        for _ in range(5):
+            yield next(pieces)
+        raise error
+
+    (tmp_path / "a.svm").write_bytes(b"".join(ROWS))
+    monkeypatch.setattr(svmlight, "_BLOCK", 70)
+    monkeypatch.setattr(svmlight, where, part_way)
+    before = threading.active_count()
+    with pytest.raises(error):
+        load_svmlight(tmp_path / "a.svm", n_threads=2)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("n_threads", [-1, 1.5, True, None])
+def test_n_threads_out_of_range(load, n_threads):
+    with pytest.raises(ValueError, match=f"n_threads={n_threads} must be a whole number of at least 0"):
+        load(b"1 1:1\n", n_threads=n_threads)
 
 
 # ---------------------------------------------------------------- writing
@@ -608,14 +698,15 @@ PEAK = """
 
     load_svmlight(sys.argv[1])      # imports and code pages are not counted
     before = peak()
-    X, y = load_svmlight(sys.argv[2])
+    X, y = load_svmlight(sys.argv[2], n_threads=int(sys.argv[3]))
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     print(X.shape[0], X.nnz, size, peak() - before)
 """
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
-def test_peak_memory(tmp_path, ending):
+@pytest.mark.parametrize("n_threads", ["1", "2"])
+def test_peak_memory(tmp_path, ending, n_threads):
     if not os.path.exists("/proc/self/status"):
         pytest.skip("the peak is read from /proc, which this system does not have")
     small, large = tmp_path / "small.svm", tmp_path / f"large.svm{ending}"
@@ -627,7 +718,7 @@ def test_peak_memory(tmp_path, ending):
     with (gzip.open(large, "wb", 1) if ending else open(large, "wb")) as stream:
         for _ in range(200):
             stream.write(rows)
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(PEAK), small, large],
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(PEAK), small, large, n_threads],
                          capture_output=True, text=True, check=True)
     n_rows, nnz, size, extra = map(int, run.stdout.split())
     assert (n_rows, nnz) == (200_000, 4_000_000)
