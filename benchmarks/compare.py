@@ -11,11 +11,13 @@ Tables (CSV under a commented header) and pictures go to benchmarks/results. Obj
 are computed here, from the weights and duals that a solver hands over, and never timed.
 """
 import argparse
+import importlib.util
 import itertools
 import math
 import pathlib
 import re
 import warnings
+from collections import namedtuple
 from dataclasses import dataclass
 
 from _shared import (LOSSES, PAPER_NAMES, RESULTS, add_clock_option, draw, header, iteration_seconds,
@@ -29,7 +31,7 @@ from fastmc import _certificate
 from fastmc._problem import Problem
 
 RUN_COLUMNS = ("dataset", "C", "solver", "setting", "passes", "seconds", "primal", "dual", "gap",
-               "relative_gap", "suboptimality_bound", "test_error")
+               "relative_gap", "suboptimality_bound", "test_error", "top5_error")
 FIGURE_COLUMNS = ("dataset", "smoothing", "solver", "iteration", "seconds", "primal", "dual", "gap",
                   "objective_error")
 TABLE1_COLUMNS = ("dataset", "trial", "solver", "C", "k", "test_error")
@@ -40,10 +42,13 @@ TABLE1_RANKS = (1, 3, 5, 10)
 
 @dataclass
 class Result:
-    """What a solver found: W (n_features, n_classes), and a feasible dual if it has one."""
+    """What a solver found: W (n_features, n_classes), and a feasible dual if it has one.
+
+    Passes are NaN where the solver keeps them to itself.
+    """
     weights: np.ndarray
     dual: object
-    passes: int
+    passes: float
     seconds: float
 
 
@@ -84,33 +89,98 @@ def liblinear_mcsvm(data, C, eps):
     return Result(weights, None, int(iterations[1]), seconds)
 
 
+def timed_fit(model, data):
+    """Seconds of fit, its conversion of the data included; labels are 0 .. n_classes - 1."""
+    start = now()
+    model.fit(data.X, data.problem.label)
+    return now() - start
+
+
 def sklearn_mcsvm(data, C, tol):
-    """scikit-learn's LinearSVC; its conversion of the data is in its time."""
     from sklearn.svm import LinearSVC
     model = LinearSVC(multi_class="crammer_singer", C=C, tol=tol, fit_intercept=False, random_state=0)
-    start = now()
-    model.fit(data.X, data.y)
-    return Result(model.coef_.T, None, int(model.n_iter_), now() - start)
+    seconds = timed_fit(model, data)
+    return Result(model.coef_.T, None, int(model.n_iter_), seconds)
 
 
-# name: (kind of its settings, fit(data, C, setting) -> Result); a new peer is one line here.
+def sklearn_ovr(data, C, tol):
+    from sklearn.svm import LinearSVC
+    model = LinearSVC(C=C, tol=tol, fit_intercept=False, random_state=0)
+    seconds = timed_fit(model, data)
+    return Result(model.coef_.T, None, int(model.n_iter_), seconds)
+
+
+def sklearn_sgd(data, C, tol):
+    from sklearn.linear_model import SGDClassifier
+    model = SGDClassifier(alpha=1.0 / (C * data.problem.n_samples), tol=tol, fit_intercept=False, random_state=0)
+    seconds = timed_fit(model, data)
+    return Result(model.coef_.T, None, int(model.n_iter_), seconds)
+
+
+def cyanure_softmax(data, C, tol):
+    from cyanure.estimators import Classifier
+    model = Classifier(loss="multiclass-logistic", lambda_1=1.0 / (C * data.problem.n_samples), tol=tol,
+                       fit_intercept=False, verbose=False, n_threads=1)
+    seconds = timed_fit(model, data)
+    return Result(model.coef_, None, math.nan, seconds)
+
+
+def snapml_ovr(data, C, tol):
+    from snapml import SupportVectorMachine
+    model = SupportVectorMachine(regularizer=1.0 / C, tol=tol, random_state=0)
+    seconds = timed_fit(model, data)
+    return Result(model.coef_.T, None, math.nan, seconds)
+
+
+def lightning_ovr(data, C, tol):
+    from lightning.classification import SDCAClassifier
+    model = SDCAClassifier(alpha=1.0 / (C * data.problem.n_samples), tol=tol, random_state=0)
+    seconds = timed_fit(model, data)
+    return Result(model.coef_.T, None, math.nan, seconds)
+
+
+def dual_fw(data, C, passes):
+    """The same method as fastmc's fw, in NumPy: its dual is C times ours."""
+    from dual_fw_svm import MulticlassFrankWolfeSVM
+    model = MulticlassFrankWolfeSVM(C=C, max_iter=passes, tol=0.0)
+    seconds = timed_fit(model, data)
+    return Result(model.W_, sp.csr_array(model.alpha_ / C), int(model.n_iter_), seconds)
+
+
+# kind: of its settings. fit(data, C, setting) -> Result. package: what must be importable. objective: what it
+# minimises if that is not fastmc's problem; then its objective and gap would say nothing, and are left out.
+Adapter = namedtuple("Adapter", "kind fit package objective", defaults=("fastmc", ""))
+SUM_OVER_CLASSES = "for each class against the rest, "
+# A new peer is one line here.
 ADAPTERS = {
-    "sdca": ("passes", by_passes("sdca")),
-    "bcfw": ("passes", by_passes("bcfw")),
-    "pairwise": ("passes", by_passes("pairwise")),
-    "away": ("passes", by_passes("away")),
-    "fw": ("passes", by_passes("fw")),
-    "stdfw": ("passes", by_passes("stdfw")),
-    "pg": ("passes", by_passes("pg")),
-    "sdca-certified": ("tol", by_tolerance),
-    "liblinear": ("tol", liblinear_mcsvm),
-    "sklearn": ("tol", sklearn_mcsvm),
+    "sdca": Adapter("passes", by_passes("sdca")),
+    "bcfw": Adapter("passes", by_passes("bcfw")),
+    "pairwise": Adapter("passes", by_passes("pairwise")),
+    "away": Adapter("passes", by_passes("away")),
+    "fw": Adapter("passes", by_passes("fw")),
+    "stdfw": Adapter("passes", by_passes("stdfw")),
+    "pg": Adapter("passes", by_passes("pg")),
+    "sdca-certified": Adapter("tol", by_tolerance),
+    "liblinear": Adapter("tol", liblinear_mcsvm, "liblinear"),
+    "sklearn": Adapter("tol", sklearn_mcsvm, "sklearn"),
+    "dual-fw-svm": Adapter("passes", dual_fw, "dual_fw_svm"),
+    "sklearn-ovr": Adapter("tol", sklearn_ovr, "sklearn",
+                           SUM_OVER_CLASSES + "1/2 ||w||^2 + C sum of squared hinge"),
+    "sklearn-sgd": Adapter("tol", sklearn_sgd, "sklearn",
+                           SUM_OVER_CLASSES + "alpha/2 ||w||^2 + mean hinge, alpha = 1/(C n)"),
+    "snapml": Adapter("tol", snapml_ovr, "snapml",
+                      SUM_OVER_CLASSES + "1/(2 C) ||w||^2 + sum of hinge"),
+    "lightning": Adapter("tol", lightning_ovr, "lightning",
+                         SUM_OVER_CLASSES + "alpha/2 ||w||^2 + mean hinge, alpha = 1/(C n)"),
+    "cyanure": Adapter("tol", cyanure_softmax, "cyanure",
+                       "lambda_1/2 ||W||^2 + mean multinomial logistic loss, lambda_1 = 1/(C n)"),
 }
 
 
 # ------------------------------------------------------------------ run: peers side by side
 
 def run(options):
+    options.solvers = installed(options.solvers)
     rows = []
     for name in options.data:
         data = load(name)
@@ -118,7 +188,22 @@ def run(options):
             rows += compare(data, C, options)
     write_csv(options.out, "run.csv", RUN_COLUMNS, rows)
     plot_run(options.out, rows)
+    print_rows(rows)
     print_times(rows)
+
+
+def installed(solvers):
+    """Those whose package is there. Says which are not, and what the others minimise."""
+    kept = []
+    for solver in solvers:
+        adapter = ADAPTERS[solver]
+        if importlib.util.find_spec(adapter.package) is None:
+            print(f"{solver}: {adapter.package} is not installed: left out")
+            continue
+        kept.append(solver)
+        if adapter.objective:
+            print(f"{solver} minimises, {adapter.objective}")
+    return kept
 
 
 def compare(data, C, options):
@@ -128,7 +213,7 @@ def compare(data, C, options):
     for _ in range(options.repeats):
         for step in range(max(map(len, grids.values()))):
             for solver in options.solvers:
-                kind, fit = ADAPTERS[solver]
+                kind, fit = ADAPTERS[solver][:2]
                 if step < len(grids[kind]):
                     setting = grids[kind][step]
                     result = quiet(fit, data, C, setting)
@@ -157,14 +242,20 @@ def reference(data, options, **parameters):
 
 
 def judge(data, C, solver, setting, result):
-    problem, lam = data.problem, 1.0 / (C * data.problem.n_samples)
-    spec = spec_of(problem, "maxhinge")
-    primal = _certificate.primal_value(problem, spec, result.weights, lam)
-    dual = math.nan if result.dual is None else _certificate.dual_value(problem, result.dual, lam)
-    error = topk_error(problem.classes, data.X_test @ result.weights, data.y_test, 1)
+    scores = data.X_test @ result.weights
+    errors = [topk_error(data.problem.classes, scores, data.y_test, k) for k in (1, 5)]
+    primal, dual = (math.nan, math.nan) if ADAPTERS[solver].objective else objectives(data, C, result)
     return {"dataset": data.name, "C": C, "solver": solver, "setting": setting,
             "passes": result.passes, "seconds": result.seconds, "primal": primal, "dual": dual,
-            "gap": primal - dual, "relative_gap": (primal - dual) / primal, "test_error": error}
+            "gap": primal - dual, "relative_gap": (primal - dual) / primal,
+            "test_error": errors[0], "top5_error": errors[1]}
+
+
+def objectives(data, C, result):
+    """Primal and dual value of fastmc's problem, NaN for a dual that is not there."""
+    problem, lam = data.problem, 1.0 / (C * data.problem.n_samples)
+    primal = _certificate.primal_value(problem, spec_of(problem, "maxhinge"), result.weights, lam)
+    return primal, math.nan if result.dual is None else _certificate.dual_value(problem, result.dual, lam)
 
 
 def topk_error(classes, scores, y, k):
@@ -172,11 +263,25 @@ def topk_error(classes, scores, y, k):
     return 1.0 - float(np.mean((classes[best] == y[:, None]).any(axis=1)))
 
 
+def print_rows(rows):
+    """Seconds and test errors of every setting; objective and bound of the solvers of fastmc's problem."""
+    print(f"\n{'data':24}{'C':>6} {'solver':16}{'setting':>14}{'seconds':>10}{'objective':>14}{'bound':>10}"
+          f"{'top-1':>9}{'top-5':>9}")
+    for row in rows:
+        cells = f"{row['primal']:14.6g}{row['suboptimality_bound']:10.1e}"
+        if ADAPTERS[row["solver"]].objective:
+            cells = 24 * " "
+        print(f"{row['dataset']:24}{row['C']:6g} {row['solver']:16}{row['setting']:>14}{row['seconds']:10.3f}{cells}"
+              f"{100 * row['test_error']:8.2f}%{100 * row['top5_error']:8.2f}%")
+
+
 def print_times(rows, levels=(1e-1, 1e-2, 1e-3, 1e-4)):
     """Least seconds (and passes then) to each suboptimality bound, for every solver."""
     print("\nseconds (passes) until suboptimality bound <=")
     print(f"{'data':24}{'C':>6} {'solver':16}" + "".join(f"{level:>16g}" for level in levels))
     for key in dict.fromkeys((row["dataset"], row["C"], row["solver"]) for row in rows):
+        if ADAPTERS[key[2]].objective:
+            continue
         mine = [row for row in rows if (row["dataset"], row["C"], row["solver"]) == key]
         cells = []
         for level in levels:
@@ -258,22 +363,25 @@ def plot_levels(folder, rows, steps, n_threads):
 
 def levels_of(data, C, options):
     """Least seconds of both sides to every level; infinity where LIBLINEAR's grid does not reach it."""
-    best = reference(data, options, C=C)
+    best, tols = reference(data, options, C=C), list(options.tol)
     row = {"dataset": data.name, "C": C, "bound": best.relative_gap}
     ours = dict.fromkeys(itertools.product(options.levels, options.threads), math.inf)
-    theirs, primal = dict.fromkeys(options.tol, math.inf), {}
+    theirs, primal = {}, {}
     for _ in range(options.repeats):
-        for step in range(max(len(ours), len(theirs))):
+        for step in range(max(len(ours), len(tols))):
             if step < len(ours):
                 level, n = list(ours)[step]
                 result = quiet(by_tolerance, data, C, level, n_threads=n)
                 ours[level, n] = min(ours[level, n], result.seconds)
-            if step < len(theirs):
-                eps = options.tol[step]
+            if step < len(tols):
+                eps = tols[step]
                 result = quiet(liblinear_mcsvm, data, C, eps)
-                theirs[eps] = min(theirs[eps], result.seconds)
+                theirs[eps] = min(theirs.get(eps, math.inf), result.seconds)
                 primal[eps] = _certificate.primal_value(data.problem, spec_of(data.problem, "maxhinge"),
                                                         result.weights, 1.0 / (C * data.problem.n_samples))
+                if result.seconds > options.budget:
+                    # A run cannot be broken off; those that would take longer are not begun.
+                    tols = tols[: step + 1]
     for level in options.levels:
         reached = [seconds for eps, seconds in theirs.items() if primal[eps] - best.dual <= level * primal[eps]]
         row[f"liblinear {level:g}"] = min(reached, default=math.inf)
@@ -466,7 +574,9 @@ def parse():
     sub.add_argument("--C", nargs="+", type=float, default=[0.1, 1.0, 10.0])
     sub.add_argument("--levels", nargs="+", type=float, default=[1e-2, 1e-3, 1e-4])
     sub.add_argument("--tol", nargs="+", type=float, default=[3, 1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001],
-                     help="LIBLINEAR's -e")
+                     help="LIBLINEAR's -e, the loosest first")
+    sub.add_argument("--budget", type=float, default=math.inf,
+                     help="seconds; after a run of LIBLINEAR that took longer come none of a stricter -e")
     sub.add_argument("--repeats", type=int, default=3)
     sub.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     reference_options(sub, 60.0)

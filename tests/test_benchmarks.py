@@ -1,5 +1,6 @@
 """The benchmarks run, and what they report obeys weak duality."""
 import csv
+import importlib.util
 
 import numpy as np
 import pytest
@@ -53,6 +54,35 @@ def test_run_peers(run_benchmark, read_results, tmp_path):
     assert all(np.isnan(row["dual"]) for row in theirs)
     # Classes in the wrong columns, or C off by a factor, would be far from the optimum.
     assert all(row["suboptimality_bound"] < 0.01 for row in theirs if row["setting"] == "tol=0.001")
+
+
+def test_run_other_objectives(run_benchmark, read_results, made_data, tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib draws the pictures")
+    svm = pytest.importorskip("sklearn.svm", reason="scikit-learn is a peer")
+    out = run_benchmark("compare.py", "run", "--data", "made_sparse", "--C", "0.3", "--solvers", "sdca-certified",
+                        "sklearn-ovr", "sklearn-sgd", "lightning", "--tol", "0.001", "--repeats", "1",
+                        "--reference-time", "0.2", "--out", str(tmp_path))
+    rows = {row["solver"]: row for row in read_results(tmp_path / "run.csv")}
+    for name in ("sklearn-ovr", "sklearn-sgd"):
+        assert all(np.isnan(rows[name][key]) for key in ("primal", "dual", "gap", "suboptimality_bound"))
+        assert f"{name} minimises, for each class against the rest, " in out
+        line = next(line.split() for line in out.splitlines() if name in line and "tol=0.001" in line)
+        # Data, C, name, setting, seconds, errors: nothing of fastmc's problem.
+        assert line[5:] == [f"{100 * rows[name][key]:.2f}%" for key in ("test_error", "top5_error")]
+    (X, y), (X_test, y_test) = (fastmc.load_svmlight(made_data / f"made_sparse.{part}.svm.bz2", n_features=12)
+                                for part in ("train", "test"))
+    model = svm.LinearSVC(C=0.3, tol=0.001, fit_intercept=False, random_state=0).fit(X, y)
+    assert rows["sklearn-ovr"]["test_error"] == pytest.approx(1 - model.score(X_test, y_test), abs=1e-12)
+    if importlib.util.find_spec("lightning") is None:
+        assert "lightning: lightning is not installed: left out" in out and "lightning" not in rows
+
+
+def test_run_dual_fw(run_benchmark, read_results, tmp_path):
+    pytest.importorskip("dual_fw_svm", reason="dual-fw-svm is a peer")
+    first, second = compare(run_benchmark, read_results, tmp_path, ["fw", "dual-fw-svm"])[:4:2]
+    # The same method: its C and its dual are read right if the objectives are the same.
+    assert second["primal"] == pytest.approx(first["primal"], rel=1e-9)
+    assert second["dual"] == pytest.approx(first["dual"], rel=1e-9)
 
 
 def test_figures(run_benchmark, read_results, tmp_path):
@@ -210,10 +240,20 @@ def test_levels(run_benchmark, read_results, tmp_path):
     assert (tmp_path / "levels.png").stat().st_size > 1000 and b"</svg>" in (tmp_path / "levels.svg").read_bytes()
     rows = read_results(tmp_path / "levels.csv")
     assert [row["dataset"] for row in rows] == ["made_sparse", "made_dense"]
-    ratios = [row["liblinear 0.01"] / row["fastmc 0.01"] for row in rows]
+    ratios = [row["liblinear 0.01"] / row["fastmc-1 0.01"] for row in rows]
     mean = np.exp(np.log(ratios).mean())
-    assert f"0.01: geometric mean {mean:.2f}, least {min(ratios):.2f}, of 2 rows" in out
-    assert all(row["bound"] < 0.01 and row["fastmc 0.1"] > 0 for row in rows)
+    assert f"0.01, threads 1: geometric mean {mean:.2f}, least {min(ratios):.2f}, of 2 rows" in out
+    assert all(row["bound"] < 0.01 and row["fastmc-2 0.1"] > 0 for row in rows)
+
+
+def test_levels_budget(run_benchmark, read_results, tmp_path):
+    pytest.importorskip("liblinear", reason="LIBLINEAR is a peer")
+    pytest.importorskip("matplotlib", reason="matplotlib draws the pictures")
+    run_benchmark("compare.py", "levels", "--data", "made_sparse", "--C", "0.3", "--levels", "0.001", "--tol", "100",
+                  "0.0001", "--budget", "0", "--threads", "1", "--repeats", "2", "--reference-time", "0.2",
+                  "--out", str(tmp_path))
+    # The second setting, which gets there, was not tried.
+    assert read_results(tmp_path / "levels.csv")[0]["liblinear 0.001"] == np.inf
 
 
 def test_defaults(run_benchmark):
@@ -231,6 +271,17 @@ def test_scaling(run_benchmark):
     out = run_benchmark("scaling.py", "--samples", "400", "--classes", "10", "--nonzeros", "8", "--repeats", "1")
     rows = [line.split() for line in out.splitlines() if line.strip()[:1].isdigit()]
     assert [[int(cell) for cell in row[:3]] for row in rows] == [[1000, 100, 40], [20000, 10, 40], [20000, 100, 8]]
-    assert all(float(row[3]) > 0 and 1 <= int(row[5]) <= 100 for row in rows)
-    # W of 20,000 features in float64.
-    assert [int(row[8]) for row in rows] == [15, 2, 15]
+    assert all(float(row[3]) > 0 and float(row[4]) > 0 and 1 <= int(row[6]) <= 100 for row in rows)
+    # Three W of 20,000 features: two in float32, one in float64.
+    assert [int(row[10]) for row in rows] == [31, 3, 31]
+
+
+def test_scaling_rivals(run_benchmark):
+    out = run_benchmark("scaling.py", "--rivals", "5", "--repeats", "1")
+    rows = [line.split() for line in out.splitlines()]
+    names = [row[0] for row in rows if row and row[0] in ("sdca", "pairwise", "pairwise-cache")]
+    assert names == ["sdca", "pairwise", "pairwise-cache"]
+    calls, hits = zip(*[map(float, row[3:]) for row in rows if row and row[0] in names])
+    assert hits[:2] == (0, 0) and hits[2] > 0 and min(calls) > 0
+    assert [row[0] for row in rows[-10:]] == [f"{at}:" for at in range(1, 11)]
+    assert all(0 <= int(row[1]) <= 100 for row in rows[-10:])
