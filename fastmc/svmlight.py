@@ -58,8 +58,8 @@ def load_svmlight(path: FilePath, n_features: int | None = None, dtype: DTypeLik
     n_threads : int, keyword only
         Threads that parse, beside the calling one, which reads, decompresses and puts their parts
         together; 0: as many as there are cores. 1: no other thread. The result does not depend on it.
-        Two gain a fifth of the time on plain text and .gz, no more with three, and next to nothing
-        on .bz2, where decompression is nearly all of it. A part of about 3 MB a thread is held.
+        Two save up to a fifth of the time on plain text and .gz, and next to nothing on .bz2, where
+        decompression is nearly all of it. Each holds a part of about 3 MB, and one more waits.
 
     Returns
     -------
