@@ -5,9 +5,9 @@
     python benchmarks/scaling.py --rivals M
 
 Made-up texts: each class has 40 words of its own among the 20,000, and a row takes half of its words
-from them. There are 20,000 rows, or 10 a class. Every point runs in a process of its own, whose peak memory is
-counted from after the data were there (Linux with glibc). C = 1; a pass is timed after three; the least of the repeats counts,
-and the numbers of threads alternate.
+from them. There are 20,000 rows, or 10 a class. Every point runs in a process of its own, whose peak memory
+is counted from after the data were there (Linux with glibc). C = 1; a pass is timed after three; the least of
+the repeats counts, and the numbers of threads alternate.
 """
 import argparse
 import ctypes
