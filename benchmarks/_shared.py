@@ -99,7 +99,7 @@ class Data:
 
 
 def load(name):
-    """A data set of the folder FASTMC_DATA, scaled: counts by row, dense sets by feature, pixels to [0, 1]."""
+    """A data set of the folder FASTMC_DATA, scaled: counts by row, dense sets by feature, mnist's pixels alike."""
     if "FASTMC_DATA" not in os.environ:
         sys.exit("the environment variable FASTMC_DATA must name the folder of data sets")
     folder = pathlib.Path(os.environ["FASTMC_DATA"])

@@ -318,6 +318,8 @@ def levels(options):
         f"{f'{who} {level:g}':>16}" for level in options.levels for who in columns), flush=True)
     for name in options.data:
         data = load(name)
+        if options.csr:
+            data.X = sp.csr_matrix(data.X)
         for C in options.C:
             row, line = levels_of(data, C, options), f"{name:24}{C:6g}"
             line += f"{row['bound']:9.1e}"
@@ -382,6 +384,7 @@ def levels_of(data, C, options):
                 if result.seconds > options.budget:
                     # A run cannot be broken off; those that would take longer are not begun.
                     tols = tols[: step + 1]
+                    print(f"LIBLINEAR took {result.seconds:.1f} s at -e {eps:g}: none stricter", flush=True)
     for level in options.levels:
         reached = [seconds for eps, seconds in theirs.items() if primal[eps] - best.dual <= level * primal[eps]]
         row[f"liblinear {level:g}"] = min(reached, default=math.inf)
@@ -575,6 +578,7 @@ def parse():
     sub.add_argument("--levels", nargs="+", type=float, default=[1e-2, 1e-3, 1e-4])
     sub.add_argument("--tol", nargs="+", type=float, default=[3, 1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001],
                      help="LIBLINEAR's -e, the loosest first")
+    sub.add_argument("--csr", action="store_true", help="dense sets as sparse matrices")
     sub.add_argument("--budget", type=float, default=math.inf,
                      help="seconds; after a run of LIBLINEAR that took longer come none of a stricter -e")
     sub.add_argument("--repeats", type=int, default=3)

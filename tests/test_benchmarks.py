@@ -79,10 +79,12 @@ def test_run_other_objectives(run_benchmark, read_results, made_data, tmp_path):
 
 def test_run_dual_fw(run_benchmark, read_results, tmp_path):
     pytest.importorskip("dual_fw_svm", reason="dual-fw-svm is a peer")
-    first, second = compare(run_benchmark, read_results, tmp_path, ["fw", "dual-fw-svm"])[:4:2]
+    rows = compare(run_benchmark, read_results, tmp_path, ["fw", "dual-fw-svm"])
     # The same method: its C and its dual are read right if the objectives are the same.
-    assert second["primal"] == pytest.approx(first["primal"], rel=1e-9)
-    assert second["dual"] == pytest.approx(first["dual"], rel=1e-9)
+    assert [row["dual"] for row in rows[1::2]] == pytest.approx([row["dual"] for row in rows[::2]], rel=1e-9)
+    # On the sparse set fastmc returns W = 0, which is better than what either has after 8 passes.
+    ours, theirs = rows[-2:]
+    assert theirs["primal"] == pytest.approx(ours["primal"], rel=1e-9) and ours["dataset"] == "made_dense"
 
 
 def test_figures(run_benchmark, read_results, tmp_path):
