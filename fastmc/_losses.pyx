@@ -401,6 +401,8 @@ cdef class UsunierLoss(Loss):
         return value
 
     cdef double least(self, double weight, double own) noexcept nogil:
+        if self.n_ranks == 1:
+            return max(-0.5 * own, -weight * self.rho[0])
         return max(-own, min(-0.5 * own, weight * self.rho[0] - own))
 
     cdef double solve(self, Py_ssize_t count, double weight, double own) noexcept nogil:

@@ -95,14 +95,17 @@ cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_s
     cdef double limit = top + floor * total, z
     # Rounded down: what is not above the floor stays.
     cdef real least = <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
-    cdef Py_ssize_t k, j, n_found = at_least(samples, scores, least, samples.changed), n_kept = 0
+    cdef Py_ssize_t k, j, n_found, n_kept = 0
+    if loss.n_rest == 0 or loss.rest_z[loss.n_rest - 1] < least:
+        return count
+    n_found = at_least(samples, scores, least, samples.changed)
     for k in range(n_found):
         z = (scores[samples.changed[k]] - top) / total
         if z > floor:
             loss.spare_z[n_kept], loss.spare_order[n_kept] = z, samples.changed[k]
             n_kept += 1
     if loss.n_ranks == 1:
-        n_kept = sieve(loss, n_kept, b.weight * loss.rho[0], own)
+        n_kept = sieve(loss, n_kept, b.weight * loss.rho[0], own, floor)
     for k in range(n_kept):
         j = loss.spare_order[k]
         loss.insert(0, count, loss.spare_z[k], j)
@@ -111,24 +114,26 @@ cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_s
     return count
 
 
-cdef Py_ssize_t sieve(Loss loss, Py_ssize_t count, double cap, double own) noexcept nogil:
+cdef Py_ssize_t sieve(Loss loss, Py_ssize_t count, double cap, double own, double u) noexcept nogil:
     """Drop those that get nothing even without the other classes, so that few are sorted."""
-    cdef Py_ssize_t k, kept
-    cdef double total, u
-    while count > 0:
-        total = 0.0
-        for k in range(count):
+    cdef Py_ssize_t k, before = count, kept = 0
+    cdef double total = 0.0
+    for k in range(count):
+        if loss.spare_z[k] > u:
+            loss.spare_z[kept], loss.spare_order[kept] = loss.spare_z[k], loss.spare_order[k]
+            kept += 1
             total += loss.spare_z[k]
-        u = max((total - own) / (count + 1), (total - cap) / count)
-        kept = 0
-        for k in range(count):
+            u = max((total - own) / (kept + 1), (total - cap) / kept)
+    while kept < before:
+        before, kept, total = kept, 0, 0.0
+        for k in range(before):
             if loss.spare_z[k] > u:
                 loss.spare_z[kept], loss.spare_order[kept] = loss.spare_z[k], loss.spare_order[k]
                 kept += 1
-        if kept == count:
-            break
-        count = kept
-    return count
+                total += loss.spare_z[k]
+        if kept:
+            u = max((total - own) / (kept + 1), (total - cap) / kept)
+    return kept
 
 
 cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, real* scores,
@@ -155,7 +160,9 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
     for k in range(rows.count):
         loss.insert(0, count, (support[k] - top) / total, rows.classes[k])
         count += 1
-    floor = loss.solve(count, b.weight, own) if count else loss.least(b.weight, own)
+    floor = loss.least(b.weight, own)
+    if count:
+        floor = max(floor, loss.solve(count, b.weight, own))
     known = -1
     while count != known and floor < INFINITY:
         known = count

@@ -349,7 +349,9 @@ class UsunierLoss(Loss):
         return value
 
     def least(self, weight, own):
-        """A lower bound of u: classes with z below it get nothing."""
+        """A lower bound of u: classes with z below it get nothing. That of the best class alone (z = 0)."""
+        if self.n_ranks == 1:
+            return max(-0.5 * own, -weight * self.rho[0])
         # sum beta is at least min(beta_1, omega rho_1) whatever the other classes do.
         return max(-own, min(-0.5 * own, weight * self.rho[0] - own))
 

@@ -148,7 +148,9 @@ def maximise(loss, rows, b, scores, support, real):
         loss.order = list(loss.rest_order)
     for j, value in zip(rows.classes, support):
         loss.insert((value - top) / total, j)
-    floor = loss.solve(b.weight, own) if loss.z else loss.least(b.weight, own)
+    floor = loss.least(b.weight, own)
+    if loss.z:
+        floor = max(floor, loss.solve(b.weight, own))
     known = -1
     while len(loss.z) != known and floor < math.inf:
         known = len(loss.z)
@@ -165,28 +167,31 @@ def collect(loss, b, scores, top, total, own, floor, real):
     found = [((float(score) - top) / total, j) for j, score in enumerate(scores) if score >= least]
     found = [(z, j) for z, j in found if z > floor]
     if loss.n_ranks == 1:
-        found = sieve(found, b.weight * loss.rho[0], own)
+        found = sieve(found, b.weight * loss.rho[0], own, floor)
     for z, j in found:
         loss.insert(z, j)
         scores[j] = -math.inf
 
 
-def sieve(found, cap, own):
+def sieve(found, cap, own, u):
     """Drop those that get nothing even without the other classes, so that few are sorted.
 
-    For one rank u is the larger of the roots of u + own = sum of max(z - u, 0) and of that sum = cap; the
-    mean over any set of classes is below it (Michelot, 1986).
+    For one rank u is the larger of the roots of u + own = sum of max(z - u, 0) and of that sum = cap. That of
+    any set of classes above it is a lower bound, so that it can grow class by class (Condat, 2016).
     """
-    while found:
-        total = 0.0
-        for z, _ in found:
+    kept, total = [], 0.0
+    for z, j in found:
+        if z > u:
+            kept.append((z, j))
             total += z
-        u = max((total - own) / (len(found) + 1), (total - cap) / len(found))
-        kept = [(z, j) for z, j in found if z > u]
-        if len(kept) == len(found):
-            break
-        found = kept
-    return found
+            u = max((total - own) / (len(kept) + 1), (total - cap) / len(kept))
+    while len(kept) < len(found):
+        found, kept, total = kept, [(z, j) for z, j in kept if z > u], 0.0
+        for z, _ in kept:
+            total += z
+        if kept:
+            u = max((total - own) / (len(kept) + 1), (total - cap) / len(kept))
+    return kept
 
 
 def corner(samples, loss, b, i):
