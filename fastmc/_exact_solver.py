@@ -1,5 +1,6 @@
 """The default solver: exact block maximisation with momentum, A as short lists."""
 import math
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,8 @@ SINGLE_GAP = 1e-4
 # cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or fewer classes than
 # MIN_CLASSES, threads would wait more than work.
 BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_CLASSES = 32, 8, 100, 2.0, 100
+# Samples whose scores a certificate holds at a time, and slices of W that are made anew one by one.
+BLOCK, SLICES = 64, 8
 # Multiplications of a product X W below which one thread serves alone: starting more takes as long.
 MIN_WORK = 20_000_000
 
@@ -36,7 +39,7 @@ class Share:
 class ExactSolver(Solver):
     """Exact block maximisation in random order with momentum; A as short lists.
 
-    W has rows of whole vectors, in float32 or float64. A certificate takes W(A) in float64 and changes
+    W has rows of whole vectors, in float32 or float64. A certificate is computed in float64 and changes
     nothing: who looks on does not disturb.
     """
 
@@ -59,9 +62,8 @@ class ExactSolver(Solver):
         self.passes_since_refresh, self.full_gap = 0, None
         if sampling == "gap":
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
-        # W(A) of the last certificate, and how many there were.
-        self.checked, self.n_checked = None, 0
-        self.columns = column_ranges(problem, self.n_threads)
+        # W(A) in float64 of the last `terms`, and the certified W that may be asked for.
+        self.checked, self.certified = None, weakref.WeakSet()
         self.precision, self.shares = precision, []
         single = precision == "single" or (precision == "auto" and tame(problem, lam, smoothing))
         self.set_precision(np.float32 if single else np.float64)
@@ -99,31 +101,35 @@ class ExactSolver(Solver):
         return alphas(*self.rows.rows_of(), self.problem)
 
     def refresh_weights(self):
-        """W = W(A) freed of the rounding of many steps."""
-        self.check_weights()
-        self.take_checked()
+        """W = W(A) freed of the rounding of many steps; returns its squared norm.
 
-    def take_checked(self, factor=1.0):
-        """W = W(A) of the last certificate, times a factor."""
-        for share in self.shares:
-            part = self.checked[:, share.first: share.first + share.weights.shape[1]]
-            np.multiply(part, factor, out=share.weights[:, : part.shape[1]], casting="same_kind")
+        Slice by slice: W(A) in float64 need not be there as a whole.
+        """
+        slices = column_ranges(self.problem, SLICES)
+        norms = np.zeros(len(slices))
 
-    def check_weights(self):
-        """W(A) in float64 into self.checked."""
-        if self.checked is None:
-            self.checked = np.zeros((self.problem.n_weights, self.problem.n_classes))
-        else:
-            self.checked[:] = 0.0
+        def work(at):
+            columns = slices[at]
+            exact = self.add_rows(np.zeros((columns.stop - columns.start, self.problem.n_classes)), columns)
+            norms[at] = squared_norm(exact)
+            for share in self.shares:
+                part = exact[:, share.first: share.first + share.weights.shape[1]]
+                share.weights[columns, : part.shape[1]] = part
 
-        def work(columns):
-            self.kernels["objective"].add_rows(self.problem.samples(self.engine), self.rows, self.checked,
-                                               self.lam_n, columns.start, columns.stop)
+        over_slices(work, range(len(slices)), self.n_threads)
+        return float(norms.sum())
 
-        over_slices(work, self.columns, self.n_threads)
-        self.n_checked += 1
+    def add_rows(self, out, columns):
+        """Add those rows of W(A) that belong to a slice of the columns of X to `out`, which is returned."""
+        if len(out):
+            self.kernels["objective"].add_rows(self.problem.samples(self.engine), self.rows, out, self.lam_n,
+                                               columns.start)
+        return out
 
     def sweep(self, rng):
+        for kept in list(self.certified):
+            kept.copy()
+        self.certified.clear()
         if self.refresh_due():
             yield from self.refresh()
         elif self.n_passes % self.REFRESH == self.REFRESH - 1:
@@ -177,10 +183,9 @@ class ExactSolver(Solver):
         """W = W(A), and the last W moved alike; float32 ends where rounding is not far below the gap."""
         for share in self.shares:
             share.last -= share.weights
-        self.refresh_weights()
+        exact = float(self.gains.mean()) - 0.5 * self.lam * self.refresh_weights()
         for share in self.shares:
             share.last += share.weights
-        exact = float(self.gains.mean()) - 0.5 * self.lam * squared_norm(self.checked)
         if abs(exact - self.dual_estimate) > 0.02 * self.gap_estimate():
             self.leave_single()
 
@@ -194,7 +199,9 @@ class ExactSolver(Solver):
         if scale < 1.0:
             self.rows.scale(scale)
         # From what `terms` left there, which is free of rounding: the count to the next refresh begins anew.
-        self.take_checked(scale / rho)
+        for share in self.shares:
+            part = self.checked[:, share.first: share.first + share.weights.shape[1]]
+            np.multiply(part, scale / rho, out=share.weights[:, : part.shape[1]], casting="same_kind")
         self.n_passes, self.full_gap = 0, None
         self.momentum.restart()
         if not tame(self.problem, self.lam, self.smoothing):
@@ -203,29 +210,21 @@ class ExactSolver(Solver):
     def primal_estimate(self, best):
         return min(best, self.dual_estimate + self.gap_estimate())
 
-    def objective(self):
-        """Losses, gains, gaps and margins of all samples at W = self.checked."""
-        n, arrays = self.problem.n_samples, np.zeros((4, self.problem.n_samples))
-
-        def work(rows):
-            # Samples and losses hold scratch: each block has its own.
-            self.kernels["objective"].objective(self.problem.samples(self.engine), self.spec.make(self.engine),
-                                                self.rows, self.checked, self.smoothing, rows.start, rows.stop,
-                                                *arrays)
-
-        over_blocks(work, n, n if self.n_threads == 1 else -(-n // 16), self.n_threads)
-        return arrays
+    def objective(self, parts):
+        return objective(self.problem, self.spec, self.rows, parts, self.smoothing, self.engine, self.n_threads)
 
     def terms(self):
         """||W||^2, and for each sample its loss, its gap and ||alpha_i||^2 / omega_i, at W = W(A)."""
-        self.check_weights()
-        losses, _, gaps, _ = self.objective()
+        self.checked = np.zeros((self.problem.n_weights, self.problem.n_classes))
+        over_slices(lambda columns: self.add_rows(self.checked[columns], columns),
+                    column_ranges(self.problem, self.n_threads), self.n_threads)
+        losses, gains, inner, _ = self.objective([(0, self.checked)])
         squares = np.zeros(self.problem.n_samples)
         if self.smoothing > 0.0:
             dual = self.dual_matrix()
             weight = np.where(self.problem.weight > 0, self.problem.weight, np.inf)
             squares = np.asarray(dual.multiply(dual).sum(axis=1)).reshape(-1) / weight
-        return squared_norm(self.checked), losses, gaps, squares
+        return squared_norm(self.checked), losses, losses + inner - gains, squares
 
     def snapshot(self):
         """Two functions that make W(A) and A of now, dense and sparse, whenever they are called."""
@@ -234,13 +233,17 @@ class ExactSolver(Solver):
                 partial(alphas, *parts, self.problem))
 
     def candidates(self):
-        self.check_weights()
-        losses, gains, _, margins = self.objective()
-        norm = squared_norm(self.checked)
+        """P at the W of the passes, and D by the scores of that W, without W(A).
+
+        ||W(A)||^2 = 2 <W(A), W> - ||W||^2 + ||W(A) - W||^2 and lambda <W(A), W> = mean <alpha_i, W x_i>. The
+        last of the three terms is left out: the rounding of W, squared, for float32 some 1e-11 of ||W||^2.
+        """
+        losses, gains, inner, margins = self.objective([(share.first, share.weights) for share in self.shares])
+        norm = self.squared_norm()
         scale, risk = self.best_scale(norm, margins, losses)
         primal = 0.5 * self.lam * scale * scale * norm + risk
-        dual = float(gains.mean()) - 0.5 * self.lam * norm
-        return [Candidate(primal, dual, lambda: self.keep(scale), lambda: self.keep(None))]
+        dual = float(gains.mean()) - float(inner.mean()) + 0.5 * self.lam * norm
+        return [Candidate(primal, dual, lambda: self.keep_weights(scale), self.keep_dual)]
 
     def best_scale(self, norm, margins, losses):
         """(t, risk of t W) that make P(t W) small: a W of few passes is often too short or too long.
@@ -260,27 +263,58 @@ class ExactSolver(Solver):
             return t, risk
         return 1.0, float(losses.mean())
 
-    def keep(self, scale):
-        """A now, as the function that gives W = scale W(A), or A itself for None.
+    def keep_weights(self, scale):
+        kept = CertifiedWeights(self, scale)
+        self.certified.add(kept)
+        return kept
 
-        Giving W ends the solver: it takes over its arrays.
-        """
-        parts, lam = self.rows.rows_of(), self.lam
-        if scale is None:
-            return lambda: alphas(*parts, self.problem)
+    def keep_dual(self):
+        parts = self.rows.rows_of()
+        return lambda: alphas(*parts, self.problem)
 
-        number = self.n_checked
 
-        def restore():
-            if self.n_checked != number or self.checked is None:
-                # There were later certificates: W(A) of these lists again.
-                self.rows.set_rows(*parts)
-                self.lam = lam
-                self.check_weights()
-            weights, self.checked = self.checked, None
-            weights *= scale
-            return weights
-        return restore
+class CertifiedWeights:
+    """The W of a certificate, times a factor: a function that gives it in float64. Copied only if passes go on."""
+
+    def __init__(self, solver, scale):
+        self.solver, self.scale = solver, scale
+        self.parts = [(share.first, share.weights) for share in solver.shares]
+
+    def copy(self):
+        self.parts = [(first, weights.copy()) for first, weights in self.parts]
+
+    def __call__(self):
+        # Giving W ends the solver.
+        for share in self.solver.shares:
+            share.last = None
+        weights = np.empty((self.solver.problem.n_weights, self.solver.problem.n_classes))
+        for first, part in self.parts:
+            out = weights[:, first: first + part.shape[1]]
+            out[:] = part[:, : out.shape[1]]
+        if self.scale != 1.0:
+            weights *= self.scale
+        return weights
+
+
+def objective(problem, spec, rows, parts, smoothing, engine="cython", n_threads=1):
+    """Losses, gains, <s_i, alpha_i> and margins of all samples for the lists of A, shape (4, n_samples).
+
+    `parts` are pairs of a class and the columns of W from it on.
+    """
+    n, arrays, kernels = problem.n_samples, np.zeros((4, problem.n_samples)), modules(engine)
+    width = parts[-1][0] + parts[-1][1].shape[1]
+
+    def work(block):
+        # Samples and losses hold scratch: each thread has its own.
+        samples, loss = [problem.samples(engine, weights.shape[1]) for _, weights in parts], spec.make(engine)
+        for start in range(block.start, block.stop, BLOCK):
+            scores = np.empty((min(BLOCK, block.stop - start), width))
+            for own, (first, weights) in zip(samples, parts):
+                kernels["predict"].scores(own, weights, start, scores[:, first: first + weights.shape[1]])
+            kernels["objective"].objective(samples[0], loss, rows, scores, smoothing, start, *arrays)
+
+    over_blocks(work, n, n if n_threads == 1 else -(-n // 16), n_threads)
+    return arrays
 
 
 def tame(problem, lam, smoothing):
@@ -382,5 +416,5 @@ def weights_of_lists(indptr, classes, beta, problem, lam_n, engine):
     rows = kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
     rows.set_rows(indptr, classes, beta)
     weights = np.zeros((problem.n_weights, problem.n_classes))
-    kernels["objective"].add_rows(problem.samples(engine), rows, weights, lam_n, 0, problem.n_weights)
+    kernels["objective"].add_rows(problem.samples(engine), rows, weights, lam_n, 0)
     return weights

@@ -304,7 +304,7 @@ class Model(Ranker):
         label, zeros = np.zeros(len(out), dtype=np.int64), np.zeros(len(out))
         samples = _samples.Samples(*kernel_rows(X, rows.start, rows.stop), len(self.classes_), label,
                                    zeros, zeros, X.shape[1], bias=self.bias)
-        _predict.scores(samples, self.weights, out)
+        _predict.scores(samples, self.weights, 0, out)
 
     def save(self, path: FilePath) -> None:
         """Write the model to a file, which appears whole or not at all.

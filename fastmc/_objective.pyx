@@ -6,12 +6,12 @@ from fastmc._losses cimport Loss
 from fastmc._samples cimport Samples
 
 
-def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_n, Py_ssize_t first,
-             Py_ssize_t last):
+def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_n, Py_ssize_t first):
     cdef Py_ssize_t m = samples.n_classes, i, k, count, start
     cdef double own
     cdef double[::1] scratch = np.zeros(weights.shape[1])
     cdef double* coef = &scratch[0]
+    cdef Py_ssize_t last = first + weights.shape[0]
     cdef Py_ssize_t[::1] scratch_classes = np.zeros(m, dtype=np.intp)
     cdef Py_ssize_t* classes = &scratch_classes[0]
     cdef Row* row
@@ -35,37 +35,31 @@ def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_
                 coef[classes[k]] = 0.0
 
 
-def objective(Samples samples, Loss loss, DualRows rows, const double[:, ::1] weights, double smoothing,
-              Py_ssize_t start, Py_ssize_t stop, double[::1] losses, double[::1] gains,
-              double[::1] gaps, double[::1] margins):
+def objective(Samples samples, Loss loss, DualRows rows, double[:, ::1] block, double smoothing,
+              Py_ssize_t start, double[::1] losses, double[::1] gains, double[::1] inner, double[::1] margins):
     cdef Py_ssize_t m = samples.n_classes, i, j, k, y, first
-    cdef double gamma, weight, beta, own, inner, squares, value
-    cdef double[::1] scratch = np.zeros(2 * m + weights.shape[1])
+    cdef double weight, beta, own, squares, value
+    cdef double[::1] scratch = np.zeros(2 * m)
     cdef double* target = &scratch[0]
     cdef double* alpha = &scratch[m]
-    cdef double* scores = &scratch[2 * m]
+    cdef double* scores
     cdef Row* row
     with nogil:
-        for i in range(start, stop):
-            y, weight = samples.label[i], samples.weight[i]
-            samples.load(i)
-            samples.scores(&weights[0, 0], scores)
-            samples.add_cost(i, scores)
+        for i in range(start, start + block.shape[0]):
+            y, weight, scores = samples.label[i], samples.weight[i], &block[i - start, 0]
             row = &rows.rows[i]
-            own = inner = squares = 0.0
-            losses[i] = gains[i] = gaps[i] = 0.0
+            own = squares = 0.0
+            losses[i] = gains[i] = inner[i] = 0.0
             first = row.side * row.capacity
             for k in range(first, first + row.count[row.side]):
                 beta = row.betas[k]
                 own += beta
                 squares += beta * beta
                 gains[i] += beta * samples.class_cost(i, row.classes[k])
-                inner += beta * (scores[row.classes[k]] - scores[y])
+                inner[i] += beta * (scores[y] - scores[row.classes[k]])
             if weight > 0.0:
-                gamma = smoothing / weight
-                gains[i] -= 0.5 * gamma * (squares + own * own)
-                gaps[i] = 0.5 * gamma * (squares + own * own)
-            gaps[i] -= inner
+                gains[i] -= 0.5 * (smoothing / weight) * (squares + own * own)
+            samples.add_cost(i, scores)
             margins[i] = samples.margin(scores, y)
             if smoothing == 0.0 and loss.n_ranks == 1:
                 losses[i] = weight * (loss.rho[0] * max(margins[i], 0.0))
@@ -81,4 +75,3 @@ def objective(Samples samples, Loss loss, DualRows rows, const double[:, ::1] we
                     target[j] = scores[j] + smoothing * alpha[j]
                 value = loss.c_oracle(target, y, NULL) + 0.5 * smoothing * squares
                 losses[i] = weight * value
-            gaps[i] += losses[i]

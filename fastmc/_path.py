@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from fastmc._certificate import Certificate, combine, squared_norm
+from fastmc._exact_solver import objective
 from fastmc._files import replacing
 from fastmc._model import Model
 from fastmc._options import (check_budgets, check_engine, check_range, check_smoothing, check_solver,
@@ -204,12 +205,10 @@ class _Start:
 
     def risk(self, lam):
         """1/n sum_i omega_i Phi_m at W = G / lambda."""
-        problem, kernels, n = self.problem, modules(self.engine), self.problem.n_samples
         # The losses come first; the rest belongs to a dual, which is empty here.
-        found, no_dual = np.zeros((4, n)), kernels["dual_rows"].DualRows(n, problem.n_classes)
-        kernels["objective"].objective(problem.samples(self.engine), self.spec.make(self.engine), no_dual,
-                                       self.direction / lam, self.smoothing, 0, n, *found)
-        return float(found[0].mean())
+        no_dual = modules(self.engine)["dual_rows"].DualRows(self.problem.n_samples, self.problem.n_classes)
+        losses = objective(self.problem, self.spec, no_dual, [(0, self.direction / lam)], self.smoothing, self.engine)[0]
+        return float(losses.mean())
 
     def lambda_max(self, eps):
         """The smallest lambda, within 1 %, from which A^0 is certified to the relative gap eps."""

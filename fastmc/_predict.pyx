@@ -3,25 +3,30 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.string cimport memcpy
 
-from fastmc._samples cimport Samples
+from fastmc._samples cimport Samples, real
 from fastmc._vector cimport ROWS, table, vector_table
 
 
-def scores(Samples samples, const double[:, ::1] weights, double[:, ::1] out):
-    cdef Py_ssize_t d = samples.n_features, i = 0, r
+def scores(Samples samples, const real[:, ::1] weights, Py_ssize_t start, double[:, :] out):
+    cdef Py_ssize_t d = samples.n_features, pitch = out.strides[0] // sizeof(double), i = 0, r
     cdef bint dense = samples.indptr == NULL
     cdef double[::1] scratch = np.empty(ROWS * d if dense else 1)
     cdef double* x = &scratch[0]
+    if out.strides[1] != sizeof(double) or out.shape[1] < samples.stride:
+        raise ValueError("out must have room for whole rows, each in one piece")
     with nogil:
-        while dense and i + ROWS <= samples.n_samples:
+        while dense and i + ROWS <= out.shape[0]:
             for r in range(ROWS):
-                samples.load(i + r)
+                samples.load(start + i + r)
                 memcpy(x + r * d, samples.x, d * sizeof(double))
-            samples.vector.dense_scores_d(x, d, &weights[0, 0], samples.n_classes, &out[i, 0])
+            if real is float:
+                samples.vector.dense_scores_fd(x, d, &weights[0, 0], samples.stride, &out[i, 0], pitch)
+            else:
+                samples.vector.dense_scores_d(x, d, &weights[0, 0], samples.stride, &out[i, 0], pitch)
             i += ROWS
-        while i < samples.n_samples:
-            samples.load(i)
-            samples.scores(&weights[0, 0], &out[i, 0])
+        while i < out.shape[0]:
+            samples.load(start + i)
+            samples.exact_scores(&weights[0, 0], &out[i, 0])
             i += 1
 
 

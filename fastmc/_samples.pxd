@@ -29,11 +29,13 @@ cdef class Samples:
     cdef void expect(self, Py_ssize_t i) noexcept nogil
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil
     cdef void load(self, Py_ssize_t i) noexcept nogil
-    # Of CSR rows, the columns from `first` up to `last` alone; the bias is the last.
+    # Of CSR rows, the columns from `first` up to `last` alone, counted from `first`; the bias is the last.
     cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil
     cdef void _copy(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil
     cdef void _append_bias(self) noexcept nogil
     cdef void scores(self, const real* weights, real* out) noexcept nogil
+    # The sums in double whatever the precision of W
+    cdef void exact_scores(self, const real* weights, double* out) noexcept nogil
     cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,
                            double* out) noexcept nogil
     cdef double class_cost(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil

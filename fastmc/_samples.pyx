@@ -183,6 +183,8 @@ cdef class Samples:
             self._copy(start, lower_bound(<const long long*> self.indices, start, self.indptr[i + 1], last) - start)
         if first <= self.width < last:
             self._append_bias()
+        for start in range(self.nnz):
+            self.offset[start] -= first * self.stride
 
     cdef void _copy(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
         cdef Py_ssize_t m = self.stride
@@ -213,6 +215,12 @@ cdef class Samples:
     cdef void scores(self, const real* weights, real* out) noexcept nogil:
         if real is float:
             self.vector.scores_f(self.x, self.offset, self.nnz, weights, self.stride, out)
+        else:
+            self.vector.scores_d(self.x, self.offset, self.nnz, weights, self.stride, out)
+
+    cdef void exact_scores(self, const real* weights, double* out) noexcept nogil:
+        if real is float:
+            self.vector.scores_fd(self.x, self.offset, self.nnz, weights, self.stride, out)
         else:
             self.vector.scores_d(self.x, self.offset, self.nnz, weights, self.stride, out)
 

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from fastmc import _active_set, _batches, _bcfw, _dual_rows, _fw, _objective, _order, _sdca, reference
+from fastmc import _active_set, _batches, _bcfw, _dual_rows, _fw, _objective, _order, _predict, _sdca, reference
 from fastmc._certificate import loss_values, row_blocks
 
 # Multiplications a slice may take: well under a second, far above the cost of a call or of a meeting.
@@ -28,7 +28,7 @@ def modules(engine):
     """Modules of the kernel or of the mirror, by the names they share."""
     if engine == "cython":
         return {"active_set": _active_set, "batches": _batches, "bcfw": _bcfw, "dual_rows": _dual_rows, "fw": _fw,
-                "objective": _objective, "order": _order, "sdca": _sdca}
+                "objective": _objective, "order": _order, "predict": _predict, "sdca": _sdca}
     return {name: getattr(reference, name) for name in reference.__all__}
 
 

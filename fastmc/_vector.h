@@ -8,7 +8,7 @@
 
 #define TABLE(real, suffix) \
     void (*scores_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
-    void (*dense_scores_##suffix)(const double *, Py_ssize_t, const real *, Py_ssize_t, real *); \
+    void (*dense_scores_##suffix)(const double *, Py_ssize_t, const real *, Py_ssize_t, real *, Py_ssize_t); \
     void (*update_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     real (*largest_##suffix)(const real *, Py_ssize_t); \
     real (*lane_bound_##suffix)(const real *, Py_ssize_t, Py_ssize_t); \
@@ -19,7 +19,14 @@
 /* Rows that dense_scores takes at once */
 #define ROWS 4
 
-typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_table;
+/* The last two: float weights, double scores */
+typedef struct {
+    const char *name;
+    TABLE(float, f)
+    TABLE(double, d)
+    void (*scores_fd)(const double *, const Py_ssize_t *, Py_ssize_t, const float *, Py_ssize_t, double *);
+    void (*dense_scores_fd)(const double *, Py_ssize_t, const float *, Py_ssize_t, double *, Py_ssize_t);
+} vector_table;
 
 #undef TABLE
 
@@ -34,10 +41,17 @@ typedef struct { const char *name; TABLE(float, f) TABLE(double, d) } vector_tab
 #ifdef VECTOR_TABLES
 #include <float.h>
 
+/* Vectors as types of the language, and conversions between them */
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 9)
+#define VECTORS 1
+#else
+#define VECTORS 0
+#endif
+
 /* Classes looked at together when searching */
 #define CHUNK 16
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if VECTORS && defined(__x86_64__)
 #define X86 1
 #include <immintrin.h>
 #else
@@ -58,7 +72,8 @@ static int BIT_COUNT(unsigned bits) {
     isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_bound, \
     isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, \
     isa##_d_scores, isa##_d_dense_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_bound, \
-    isa##_d_at_least, isa##_d_extrapolate, isa##_d_add_squares }
+    isa##_d_at_least, isa##_d_extrapolate, isa##_d_add_squares, \
+    isa##_fd_scores, isa##_fd_dense_scores }
 
 #define TARGET
 #define BYTES 16
@@ -78,6 +93,12 @@ static int BIT_COUNT(unsigned bits) {
 #define AT_LEAST(s, floor) _mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(s), _mm_set1_pd(floor)))
 #endif
 #include "_vector_loops.h"
+#define REAL double
+#define WEIGHT float
+#define NAME(x) baseline_fd_##x
+#include "_vector_scores.h"
+#undef REAL
+#undef NAME
 #undef BYTES
 #undef TARGET
 
@@ -96,6 +117,12 @@ static int BIT_COUNT(unsigned bits) {
 #define MAX(a, b) _mm256_max_pd((__m256d)(a), (__m256d)(b))
 #define AT_LEAST(s, floor) _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(s), _mm256_set1_pd(floor), _CMP_GE_OQ))
 #include "_vector_loops.h"
+#define REAL double
+#define WEIGHT float
+#define NAME(x) avx2_fd_##x
+#include "_vector_scores.h"
+#undef REAL
+#undef NAME
 #undef BYTES
 #undef TARGET
 
@@ -113,6 +140,12 @@ static int BIT_COUNT(unsigned bits) {
 #define MAX(a, b) _mm512_max_pd((__m512d)(a), (__m512d)(b))
 #define AT_LEAST(s, floor) _mm512_cmp_pd_mask(_mm512_loadu_pd(s), _mm512_set1_pd(floor), _CMP_GE_OQ)
 #include "_vector_loops.h"
+#define REAL double
+#define WEIGHT float
+#define NAME(x) avx512_fd_##x
+#include "_vector_scores.h"
+#undef REAL
+#undef NAME
 #undef BYTES
 #undef TARGET
 

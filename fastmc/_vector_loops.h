@@ -3,92 +3,8 @@
    processor has instructions for them MAX of two vectors and AT_LEAST, bits for a vector in memory. Element j of a
    result depends on elements j alone, in the order of t, so that vectors of all widths give the same bits. */
 
-#if defined(__GNUC__)
-typedef REAL NAME(full) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
-typedef REAL NAME(half) __attribute__((vector_size(BYTES / 2), aligned(sizeof(REAL)), may_alias));
-
-/* n vectors of scores, held in registers while all non-zeros of the row are added. */
-#define TILE(vec, n) do { \
-    vec sum[n] = {0}; \
-    for (Py_ssize_t t = 0; t < nnz; t++) { \
-        const vec *row = (const vec *)(w + at[t] + j); \
-        const REAL value = (REAL)x[t]; \
-        _Pragma("GCC unroll 8") \
-        for (int k = 0; k < n; k++) sum[k] += value * row[k]; \
-    } \
-    _Pragma("GCC unroll 8") \
-    for (int k = 0; k < n; k++) ((vec *)(out + j))[k] = sum[k]; \
-    j += n * (Py_ssize_t)(sizeof(vec) / sizeof(REAL)); \
-} while (0)
-
-/* n vectors of scores of each of ROWS dense rows. */
-#define DENSE_TILE(vec, n) do { \
-    vec sum[ROWS * n] = {0}; \
-    for (Py_ssize_t t = 0; t < d; t++) { \
-        const vec *row = (const vec *)(w + t * m + j); \
-        _Pragma("GCC unroll 8") \
-        for (int k = 0; k < ROWS * n; k++) sum[k] += (REAL)x[k / n * d + t] * row[k % n]; \
-    } \
-    _Pragma("GCC unroll 8") \
-    for (int k = 0; k < ROWS * n; k++) ((vec *)(out + k / n * m + j))[k % n] = sum[k]; \
-    j += n * (Py_ssize_t)(sizeof(vec) / sizeof(REAL)); \
-} while (0)
-#endif
-
-/* out[j] = sum over t of x[t] w[at[t] + j], j < m */
-TARGET static void NAME(scores)(const double *x, const Py_ssize_t *at, Py_ssize_t nnz, const REAL *w,
-                                Py_ssize_t m, REAL *out) {
-    Py_ssize_t j = 0;
-#if defined(__GNUC__)
-    const Py_ssize_t lanes = BYTES / sizeof(REAL);
-    while (m - j >= lanes / 2)
-        /* Whole vectors, or as many half ones where that takes a single loop. */
-        switch ((m - j) / (lanes / 2)) {
-            case 1: TILE(NAME(half), 1); break;
-            case 2: TILE(NAME(full), 1); break;
-            case 3: TILE(NAME(half), 3); break;
-            case 4: TILE(NAME(full), 2); break;
-            case 5: TILE(NAME(half), 5); break;
-            case 6: case 7: TILE(NAME(full), 3); break;
-            case 8: case 9: TILE(NAME(full), 4); break;
-            case 10: case 11: TILE(NAME(full), 5); break;
-            case 12: case 13: TILE(NAME(full), 6); break;
-            case 14: case 15: TILE(NAME(full), 7); break;
-            default: TILE(NAME(full), 8);
-        }
-    switch (m - j) {
-        case 0: break;
-        case 1: TILE(REAL, 1); break;
-        case 2: TILE(REAL, 2); break;
-        case 3: TILE(REAL, 3); break;
-        default: TILE(REAL, 4);
-    }
-#endif
-    for (; j < m; j++) {
-        REAL sum = 0;
-        for (Py_ssize_t t = 0; t < nnz; t++) sum += (REAL)x[t] * w[at[t] + j];
-        out[j] = sum;
-    }
-}
-
-/* The same for ROWS dense rows of d numbers, one after the other, with all of W: w[t m + j] is fetched
-   once for all of them, and their sums need not wait for each other. */
-TARGET static void NAME(dense_scores)(const double *x, Py_ssize_t d, const REAL *w, Py_ssize_t m, REAL *out) {
-    Py_ssize_t j = 0;
-#if defined(__GNUC__)
-    const Py_ssize_t lanes = BYTES / sizeof(REAL);
-    while (m - j >= 2 * lanes) DENSE_TILE(NAME(full), 2);
-    if (m - j >= lanes) DENSE_TILE(NAME(full), 1);
-    if (m - j >= lanes / 2) DENSE_TILE(NAME(half), 1);
-    while (m - j >= 2) DENSE_TILE(REAL, 2);
-#endif
-    for (; j < m; j++)
-        for (int r = 0; r < ROWS; r++) {
-            REAL sum = 0;
-            for (Py_ssize_t t = 0; t < d; t++) sum += (REAL)x[r * d + t] * w[t * m + j];
-            out[r * m + j] = sum;
-        }
-}
+#define WEIGHT REAL
+#include "_vector_scores.h"
 
 /* w[at[t] + j] += x[t] coef[j], j < m */
 TARGET static void NAME(update)(const double *x, const Py_ssize_t *at, Py_ssize_t nnz,
@@ -97,7 +13,7 @@ TARGET static void NAME(update)(const double *x, const Py_ssize_t *at, Py_ssize_
         REAL *row = w + at[t];
         const REAL value = (REAL)x[t];
         Py_ssize_t j = 0;
-#if defined(__GNUC__)
+#if VECTORS
         const Py_ssize_t lanes = BYTES / sizeof(REAL);
         for (; j + lanes <= m; j += lanes)
             *(NAME(full) *)(row + j) += value * *(const NAME(full) *)(coef + j);
@@ -166,7 +82,7 @@ TARGET static REAL NAME(lane_bound)(const REAL *s, Py_ssize_t m, Py_ssize_t coun
 /* Numbers of all j with s[j] >= floor into found; returns how many */
 TARGET static Py_ssize_t NAME(at_least)(const REAL *s, Py_ssize_t m, REAL floor, Py_ssize_t *found) {
     Py_ssize_t j = 0, count = 0;
-#if defined(__GNUC__)
+#if VECTORS
     for (; j + CHUNK <= m; j += CHUNK)
         for (unsigned bits = NAME(hits)(s + j, floor); bits; bits &= bits - 1)
             found[count++] = j + __builtin_ctz(bits);
@@ -191,8 +107,6 @@ TARGET static void NAME(add_squares)(const REAL *w, Py_ssize_t rows, Py_ssize_t 
         for (Py_ssize_t j = 0; j < m; j++) sums[j] += (double)w[j] * (double)w[j];
 }
 
-#undef TILE
-#undef DENSE_TILE
 #undef REAL
 #undef LARGEST
 #undef NAME

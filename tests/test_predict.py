@@ -53,11 +53,19 @@ def test_scores_are_those_of_the_mirror(draw, instructions, layout, dtype, index
         problem = Problem(p.X, p.y, bias=bias)
         weights = np.random.default_rng(m).normal(size=(problem.n_weights, m))
         out, expected = np.full((2, len(p.y), m), np.nan)
-        _predict.scores(problem.samples(), weights, out)
-        reference.predict.scores(problem.samples("reference"), weights, expected)
+        _predict.scores(problem.samples(), weights, 0, out)
+        reference.predict.scores(problem.samples("reference"), weights, 0, expected)
         np.testing.assert_array_equal(out, expected)
         np.testing.assert_allclose(out, p.X @ weights[:6] + (bias or 0) * weights[6:].sum(axis=0),
                                    rtol=1e-12, atol=1e-13)
+        # float32 weights are added up in float64: as if they had been that before. Some rows and columns alone.
+        single, part = weights.astype(np.float32), np.full((9, m + 3), 7.0)
+        _predict.scores(problem.samples(), single, 5, part[:, 2: m + 2])
+        _predict.scores(problem.samples(), single.astype(np.float64), 0, out)
+        reference.predict.scores(problem.samples("reference"), single, 5, expected[:9])
+        np.testing.assert_array_equal(part[:, 2: m + 2], out[5: 14])
+        np.testing.assert_array_equal(expected[:9], out[5: 14])
+        assert np.all(part[:, [0, 1, m + 2]] == 7.0)
 
 
 @pytest.mark.parametrize("m", [1, *CLASSES, 100])

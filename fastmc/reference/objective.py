@@ -1,18 +1,18 @@
 """W(A), and the objective sample by sample, in plain Python: the mirror of `fastmc._objective`."""
 
 
-def add_rows(samples, rows, weights, lam_n, first, last):
-    """W += 1/(lambda n) sum_i x_i alpha_i^T for the lists of A, in place.
+def add_rows(samples, rows, weights, lam_n, first):
+    """Some rows of W, from `first` on: W += 1/(lambda n) sum_i x_i alpha_i^T for the lists of A, in place.
 
     Parameters
     ----------
     samples : Samples
     rows : DualRows
-    weights : ndarray of float64, shape (n_features, stride)
+    weights : ndarray of float64, shape (number of rows, stride)
+        Those rows alone: they need not all be in memory, and threads can share them out.
     lam_n : float
         lambda n.
-    first, last : int
-        The rows of W to do, from `first` up to `last`: threads can share them out.
+    first : int
     """
     for i in range(samples.n_samples):
         if not rows.now[i]:
@@ -22,11 +22,11 @@ def add_rows(samples, rows, weights, lam_n, first, last):
             coef[j] = -beta / lam_n
             own += beta
         coef[samples.label[i]] = own / lam_n
-        samples.load_columns(i, first, last)
+        samples.load_columns(i, first, first + len(weights))
         samples.update(coef, weights)
 
 
-def objective(samples, loss, rows, weights, smoothing, start, stop, losses, gains, gaps, margins):
+def objective(samples, loss, rows, block, smoothing, start, losses, gains, inner, margins):
     """What each sample adds to primal and dual, written into arrays of shape (n_samples,).
 
     Parameters
@@ -35,39 +35,34 @@ def objective(samples, loss, rows, weights, smoothing, start, stop, losses, gain
     loss : Loss
     rows : DualRows
         The lists of A.
-    weights : ndarray of float64, shape (n_features, stride)
+    block : ndarray of float64, shape (rows, at least n_classes)
+        The scores of as many samples as it has rows, from sample `start` on. The kernel writes over it.
     smoothing : float
         The Moreau parameter gamma.
-    start, stop : int
-        Samples to visit.
+    start : int
     losses : ndarray
         omega_i Phi_m(s_i), the envelope of Phi for smoothing > 0: Phi(z) + gamma/2 ||alpha*||^2 at
         z = s + gamma alpha*, alpha* the projection of -(s + c) / gamma. Any z gives an upper bound.
     gains : ndarray
         -<c_i, alpha_i> - gamma_i/2 ||alpha_i||^2.
-    gaps : ndarray
-        losses + <s_i + c_i, alpha_i> + gamma_i/2 ||alpha_i||^2.
+    inner : ndarray
+        <s_i, alpha_i>. With it the block gap is losses + inner - gains.
     margins : ndarray
         The largest s_j + c_j of a wrong class less s_y.
     """
     m = samples.n_classes
-    for i in range(start, stop):
+    for i, scores in enumerate(block[:, :m].tolist(), start):
         y, weight = samples.label[i], samples.weight[i]
-        samples.load(i)
-        scores = samples.scores(weights)[:m]
-        samples.add_cost(i, scores)
-        own = inner = squares = 0.0
-        losses[i] = gains[i] = gaps[i] = 0.0
+        own = squares = 0.0
+        losses[i] = gains[i] = inner[i] = 0.0
         for j, beta in rows.now[i]:
             own += beta
             squares += beta * beta
             gains[i] += beta * samples.class_cost(i, j)
-            inner += beta * (scores[j] - scores[y])
+            inner[i] += beta * (scores[y] - scores[j])
         if weight > 0.0:
-            gamma = smoothing / weight
-            gains[i] -= 0.5 * gamma * (squares + own * own)
-            gaps[i] = 0.5 * gamma * (squares + own * own)
-        gaps[i] -= inner
+            gains[i] -= 0.5 * (smoothing / weight) * (squares + own * own)
+        samples.add_cost(i, scores)
         margins[i] = max(s for j, s in enumerate(scores) if j != y) - scores[y]
         if smoothing == 0.0 and loss.n_ranks == 1:
             losses[i] = weight * (loss.rho[0] * max(margins[i], 0.0))
@@ -80,4 +75,3 @@ def objective(samples, loss, rows, weights, smoothing, start, stop, losses, gain
                 squares += a * a
             nearest = [s + smoothing * a for s, a in zip(scores, alpha)]
             losses[i] = weight * (loss.oracle(nearest, y)[0] + 0.5 * smoothing * squares)
-        gaps[i] += losses[i]

@@ -1,24 +1,28 @@
 """The scores of rows, and the classes that they rank best: the mirror of `fastmc._predict`."""
 import math
 
+import numpy as np
 
-def scores(samples, weights, out):
-    """s_i = W^T x_i for every row, the bias included, written into `out`.
 
-    A score depends on its own row alone and is summed in the order of the row's non-zeros: it does not
-    matter which other rows there are, and zeros that are stored change nothing. The kernel takes several
+def scores(samples, weights, start, out):
+    """s_i = W^T x_i for as many rows as `out` has, from row `start` on, the bias included, written into `out`.
+
+    A score depends on its own row alone and is summed in float64 in the order of the row's non-zeros: it does
+    not matter which other rows there are, and zeros that are stored change nothing. The kernel takes several
     dense rows at once, so that each weight is fetched once for all of them; the sums are the same.
 
     Parameters
     ----------
     samples : Samples
-        With stride n_classes. Labels, sample weights and costs are of no matter.
-    weights : ndarray of float64, shape (n_features, n_classes)
-    out : ndarray of float64, shape (n_samples, n_classes)
+        Labels, sample weights and costs are of no matter.
+    weights : ndarray of float32 or float64, shape (n_features, stride)
+    start : int
+    out : ndarray of float64, shape (rows, stride)
     """
-    for i in range(samples.n_samples):
+    weights = weights.astype(np.float64)
+    for i, row in enumerate(out, start):
         samples.load(i)
-        out[i] = samples.scores(weights)
+        row[:] = samples.scores(weights)
 
 
 def rank(scores, out):

@@ -53,9 +53,9 @@ class Samples:
             self.feature.append(self.width)
 
     def load_columns(self, i, first, last):
-        """Fetch what row i has in the columns from `first` up to `last`; the bias is the last."""
+        """Fetch what row i has in the columns from `first` up to `last`, counted from `first`; the bias is the last."""
         self.load(i)
-        kept = [(x, t) for x, t in zip(self.x, self.feature) if first <= t < last]
+        kept = [(x, t - first) for x, t in zip(self.x, self.feature) if first <= t < last]
         self.x, self.feature = [x for x, _ in kept], [t for _, t in kept]
 
     def scores(self, weights):

@@ -1,0 +1,104 @@
+/* Scores for one instruction set, one type REAL of sums and one type WEIGHT of weights: see _vector_loops.h. */
+
+#if VECTORS
+typedef REAL NAME(full) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
+typedef REAL NAME(half) __attribute__((vector_size(BYTES / 2), aligned(sizeof(REAL)), may_alias));
+typedef WEIGHT NAME(full_w) __attribute__((vector_size(BYTES / sizeof(REAL) * sizeof(WEIGHT)), aligned(sizeof(WEIGHT)), may_alias));
+typedef WEIGHT NAME(half_w) __attribute__((vector_size(BYTES / sizeof(REAL) * sizeof(WEIGHT) / 2), aligned(sizeof(WEIGHT)), may_alias));
+typedef REAL NAME(one);
+typedef WEIGHT NAME(one_w);
+#define AS_full __builtin_convertvector
+#define AS_half __builtin_convertvector
+#define AS_one(value, type) ((type)(value))
+
+/* n vectors of scores, held in registers while all non-zeros of the row are added. */
+#define TILE(size, n) do { \
+    NAME(size) sum[n] = {0}; \
+    for (Py_ssize_t t = 0; t < nnz; t++) { \
+        const NAME(size##_w) *row = (const NAME(size##_w) *)(w + at[t] + j); \
+        const REAL value = (REAL)x[t]; \
+        _Pragma("GCC unroll 8") \
+        for (int k = 0; k < n; k++) sum[k] += value * AS_##size(row[k], NAME(size)); \
+    } \
+    _Pragma("GCC unroll 8") \
+    for (int k = 0; k < n; k++) ((NAME(size) *)(out + j))[k] = sum[k]; \
+    j += n * (Py_ssize_t)(sizeof(NAME(size)) / sizeof(REAL)); \
+} while (0)
+
+/* n vectors of scores of each of ROWS dense rows. */
+#define DENSE_TILE(size, n) do { \
+    NAME(size) sum[ROWS * n] = {0}; \
+    for (Py_ssize_t t = 0; t < d; t++) { \
+        const NAME(size##_w) *row = (const NAME(size##_w) *)(w + t * m + j); \
+        _Pragma("GCC unroll 8") \
+        for (int k = 0; k < ROWS * n; k++) \
+            sum[k] += (REAL)x[k / n * d + t] * AS_##size(row[k % n], NAME(size)); \
+    } \
+    _Pragma("GCC unroll 8") \
+    for (int k = 0; k < ROWS * n; k++) ((NAME(size) *)(out + k / n * pitch + j))[k % n] = sum[k]; \
+    j += n * (Py_ssize_t)(sizeof(NAME(size)) / sizeof(REAL)); \
+} while (0)
+#endif
+
+/* out[j] = sum over t of x[t] w[at[t] + j], j < m */
+TARGET static void NAME(scores)(const double *x, const Py_ssize_t *at, Py_ssize_t nnz, const WEIGHT *w,
+                                Py_ssize_t m, REAL *out) {
+    Py_ssize_t j = 0;
+#if VECTORS
+    const Py_ssize_t lanes = BYTES / sizeof(REAL);
+    while (m - j >= lanes / 2)
+        /* Whole vectors, or as many half ones where that takes a single loop. */
+        switch ((m - j) / (lanes / 2)) {
+            case 1: TILE(half, 1); break;
+            case 2: TILE(full, 1); break;
+            case 3: TILE(half, 3); break;
+            case 4: TILE(full, 2); break;
+            case 5: TILE(half, 5); break;
+            case 6: case 7: TILE(full, 3); break;
+            case 8: case 9: TILE(full, 4); break;
+            case 10: case 11: TILE(full, 5); break;
+            case 12: case 13: TILE(full, 6); break;
+            case 14: case 15: TILE(full, 7); break;
+            default: TILE(full, 8);
+        }
+    switch (m - j) {
+        case 0: break;
+        case 1: TILE(one, 1); break;
+        case 2: TILE(one, 2); break;
+        case 3: TILE(one, 3); break;
+        default: TILE(one, 4);
+    }
+#endif
+    for (; j < m; j++) {
+        REAL sum = 0;
+        for (Py_ssize_t t = 0; t < nnz; t++) sum += (REAL)x[t] * (REAL)w[at[t] + j];
+        out[j] = sum;
+    }
+}
+
+/* The same for ROWS dense rows of d numbers, one after the other, with all of W, to rows of `out` that lie
+   `pitch` apart: w[t m + j] is fetched once for all of them, and their sums need not wait for each other. */
+TARGET static void NAME(dense_scores)(const double *x, Py_ssize_t d, const WEIGHT *w, Py_ssize_t m, REAL *out,
+                                      Py_ssize_t pitch) {
+    Py_ssize_t j = 0;
+#if VECTORS
+    const Py_ssize_t lanes = BYTES / sizeof(REAL);
+    while (m - j >= 2 * lanes) DENSE_TILE(full, 2);
+    if (m - j >= lanes) DENSE_TILE(full, 1);
+    if (m - j >= lanes / 2) DENSE_TILE(half, 1);
+    while (m - j >= 2) DENSE_TILE(one, 2);
+#endif
+    for (; j < m; j++)
+        for (int r = 0; r < ROWS; r++) {
+            REAL sum = 0;
+            for (Py_ssize_t t = 0; t < d; t++) sum += (REAL)x[r * d + t] * (REAL)w[t * m + j];
+            out[r * pitch + j] = sum;
+        }
+}
+
+#undef TILE
+#undef DENSE_TILE
+#undef AS_full
+#undef AS_half
+#undef AS_one
+#undef WEIGHT
