@@ -164,7 +164,10 @@ cdef class Samples:
                 PREFETCH(<const char*> self.indices + start * index + 64 * line)
 
     cdef void load(self, Py_ssize_t i) noexcept nogil:
-        if self.indptr == NULL:
+        if self.layout == DENSE_F64 and self.bias == 0.0:
+            # As they lie there: nothing to widen, nothing to append.
+            self.x, self.nnz = <double*> self.values + i * self.width, self.width
+        elif self.indptr == NULL:
             self._copy(i * self.width, self.width)
         else:
             self._copy(self.indptr[i], self.indptr[i + 1] - self.indptr[i])

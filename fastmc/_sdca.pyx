@@ -6,12 +6,20 @@ from fastmc._dual_rows cimport DualRows
 from fastmc._losses cimport Loss
 from fastmc._order cimport Order
 from fastmc._samples cimport Samples, real
+from fastmc._vector cimport CHUNK
 
 cdef inline real largest(Samples samples, const real* scores) noexcept nogil:
     if real is float:
         return samples.vector.largest_f(scores, samples.n_classes)
     else:
         return samples.vector.largest_d(scores, samples.n_classes)
+
+
+cdef inline void lane_maxima(Samples samples, const real* scores, real* best) noexcept nogil:
+    if real is float:
+        samples.vector.lane_maxima_f(scores, samples.n_classes, best)
+    else:
+        samples.vector.lane_maxima_d(scores, samples.n_classes, best)
 
 
 cdef inline real lane_bound(Samples samples, const real* scores, Py_ssize_t count) noexcept nogil:
@@ -89,15 +97,27 @@ cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support,
     return b.weight * phi[0] - inner
 
 
+cdef inline real rounded_down(const real* scores, double limit, double top) noexcept nogil:
+    """A score that is not above the limit, in the precision of the scores."""
+    return <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
+
+
 cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_ssize_t count, double top,
                         double total, double own, double floor) noexcept nogil:
     """Take out the other classes with z above the floor to the sorted ones; returns how many these are."""
-    cdef double limit = top + floor * total, z
-    # Rounded down: what is not above the floor stays.
-    cdef real least = <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
+    cdef double z, cap = b.weight * loss.rho[0]
     cdef Py_ssize_t k, j, n_found, n_kept = 0
+    cdef real lanes[CHUNK]
+    cdef real least = rounded_down(scores, top + floor * total, top)
     if loss.n_rest == 0 or loss.rest_z[loss.n_rest - 1] < least:
         return count
+    if loss.n_ranks == 1 and samples.n_classes >= CHUNK:
+        # A few of the best raise the floor, so that few are found.
+        lane_maxima(samples, scores, lanes)
+        for k in range(CHUNK):
+            loss.spare_z[k] = (lanes[k] - top) / total
+        sieve(loss, CHUNK, cap, own, &floor)
+        least = rounded_down(scores, top + floor * total, top)
     n_found = at_least(samples, scores, least, samples.changed)
     for k in range(n_found):
         z = (scores[samples.changed[k]] - top) / total
@@ -105,7 +125,7 @@ cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_s
             loss.spare_z[n_kept], loss.spare_order[n_kept] = z, samples.changed[k]
             n_kept += 1
     if loss.n_ranks == 1:
-        n_kept = sieve(loss, n_kept, b.weight * loss.rho[0], own, floor)
+        n_kept = sieve(loss, n_kept, cap, own, &floor)
     for k in range(n_kept):
         j = loss.spare_order[k]
         loss.insert(0, count, loss.spare_z[k], j)
@@ -114,10 +134,10 @@ cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_s
     return count
 
 
-cdef Py_ssize_t sieve(Loss loss, Py_ssize_t count, double cap, double own, double u) noexcept nogil:
+cdef Py_ssize_t sieve(Loss loss, Py_ssize_t count, double cap, double own, double* floor) noexcept nogil:
     """Drop those that get nothing even without the other classes, so that few are sorted."""
     cdef Py_ssize_t k, before = count, kept = 0
-    cdef double total = 0.0
+    cdef double total = 0.0, u = floor[0]
     for k in range(count):
         if loss.spare_z[k] > u:
             loss.spare_z[kept], loss.spare_order[kept] = loss.spare_z[k], loss.spare_order[k]
@@ -133,6 +153,7 @@ cdef Py_ssize_t sieve(Loss loss, Py_ssize_t count, double cap, double own, doubl
                 total += loss.spare_z[k]
         if kept:
             u = max((total - own) / (kept + 1), (total - cap) / kept)
+    floor[0] = u
     return kept
 
 
@@ -169,6 +190,9 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
         count = collect(samples, loss, b, scores, count, top, total, own, floor)
         if count > known:
             floor = loss.solve(count, b.weight, own)
+        if loss.n_ranks == 1:
+            # The rest lie below a bound of this floor.
+            break
     return count
 
 

@@ -43,7 +43,8 @@ def train(X: Matrix, y: ArrayLike, loss: str = "maxhinge", *, k: int = 1, own_cl
     Parameters
     ----------
     X : sparse matrix or array, or array-like, shape (n_samples, n_features)
-        CSR and C-ordered dense float32 or float64 are used without a copy. Never changed.
+        CSR and C-ordered dense float32 or float64 are used without a copy, but for dense arrays with three
+        zeros in four: passes work on their CSR form. Never changed.
     y : array-like, shape (n_samples,)
         Labels of any sortable kind.
     loss : str

@@ -11,13 +11,15 @@
     void (*dense_scores_##suffix)(const double *, Py_ssize_t, const real *, Py_ssize_t, real *, Py_ssize_t); \
     void (*update_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     real (*largest_##suffix)(const real *, Py_ssize_t); \
+    void (*lane_maxima_##suffix)(const real *, Py_ssize_t, real *); \
     real (*lane_bound_##suffix)(const real *, Py_ssize_t, Py_ssize_t); \
     Py_ssize_t (*at_least_##suffix)(const real *, Py_ssize_t, real, Py_ssize_t *); \
     void (*extrapolate_##suffix)(real *, real *, Py_ssize_t, real); \
     void (*add_squares_##suffix)(const real *, Py_ssize_t, Py_ssize_t, double *);
 
-/* Rows that dense_scores takes at once */
+/* Rows that dense_scores takes at once, and classes looked at together when searching */
 #define ROWS 4
+#define CHUNK 16
 
 /* The last two: float weights, double scores */
 typedef struct {
@@ -48,9 +50,6 @@ typedef struct {
 #define VECTORS 0
 #endif
 
-/* Classes looked at together when searching */
-#define CHUNK 16
-
 #if VECTORS && defined(__x86_64__)
 #define X86 1
 #include <immintrin.h>
@@ -69,10 +68,10 @@ static int BIT_COUNT(unsigned bits) {
 #endif
 
 #define FUNCTIONS(isa) { #isa, \
-    isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_bound, \
-    isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, \
-    isa##_d_scores, isa##_d_dense_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_bound, \
-    isa##_d_at_least, isa##_d_extrapolate, isa##_d_add_squares, \
+    isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_maxima, \
+    isa##_f_lane_bound, isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, \
+    isa##_d_scores, isa##_d_dense_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_maxima, \
+    isa##_d_lane_bound, isa##_d_at_least, isa##_d_extrapolate, isa##_d_add_squares, \
     isa##_fd_scores, isa##_fd_dense_scores }
 
 #define TARGET

@@ -1,11 +1,13 @@
 cdef extern from "_vector.h":
     const Py_ssize_t ROWS
+    enum: CHUNK
     ctypedef struct vector_table:
         const char* name
         void (*scores_f)(const double*, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
         void (*dense_scores_f)(const double*, Py_ssize_t, const float*, Py_ssize_t, float*, Py_ssize_t) noexcept nogil
         void (*update_f)(const double*, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
         float (*largest_f)(const float*, Py_ssize_t) noexcept nogil
+        void (*lane_maxima_f)(const float*, Py_ssize_t, float*) noexcept nogil
         float (*lane_bound_f)(const float*, Py_ssize_t, Py_ssize_t) noexcept nogil
         Py_ssize_t (*at_least_f)(const float*, Py_ssize_t, float, Py_ssize_t*) noexcept nogil
         void (*extrapolate_f)(float*, float*, Py_ssize_t, float) noexcept nogil
@@ -14,6 +16,7 @@ cdef extern from "_vector.h":
         void (*dense_scores_d)(const double*, Py_ssize_t, const double*, Py_ssize_t, double*, Py_ssize_t) noexcept nogil
         void (*update_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
         double (*largest_d)(const double*, Py_ssize_t) noexcept nogil
+        void (*lane_maxima_d)(const double*, Py_ssize_t, double*) noexcept nogil
         double (*lane_bound_d)(const double*, Py_ssize_t, Py_ssize_t) noexcept nogil
         Py_ssize_t (*at_least_d)(const double*, Py_ssize_t, double, Py_ssize_t*) noexcept nogil
         void (*extrapolate_d)(double*, double*, Py_ssize_t, double) noexcept nogil

@@ -25,7 +25,7 @@ TARGET static void NAME(update)(const double *x, const Py_ssize_t *at, Py_ssize_
 }
 
 /* The largest s[j] of those j that leave the same rest by CHUNK, for whole chunks; returns how many s that are */
-TARGET static inline Py_ssize_t NAME(lane_maxima)(const REAL *s, Py_ssize_t m, REAL *best) {
+TARGET static inline Py_ssize_t NAME(whole_chunks)(const REAL *s, Py_ssize_t m, REAL *best) {
     Py_ssize_t j = CHUNK;
 #if defined(MAX)
     enum { N = CHUNK * sizeof(REAL) / BYTES };
@@ -58,7 +58,7 @@ TARGET static REAL NAME(largest)(const REAL *s, Py_ssize_t m) {
     REAL best[CHUNK], top = s[0];
     Py_ssize_t j = 0;
     if (m >= CHUNK) {
-        j = NAME(lane_maxima)(s, m, best);
+        j = NAME(whole_chunks)(s, m, best);
         for (int half = CHUNK / 2; half; half /= 2)
             for (int l = 0; l < half; l++) best[l] = best[l + half] > best[l] ? best[l + half] : best[l];
         top = best[0];
@@ -67,13 +67,17 @@ TARGET static REAL NAME(largest)(const REAL *s, Py_ssize_t m) {
     return top;
 }
 
+/* The largest s[j] of those j < m that leave the same rest by CHUNK, m >= CHUNK */
+TARGET static void NAME(lane_maxima)(const REAL *s, Py_ssize_t m, REAL *best) {
+    Py_ssize_t j = NAME(whole_chunks)(s, m, best);
+    for (int l = 0; j < m; j++, l++) best[l] = s[j] > best[l] ? s[j] : best[l];
+}
+
 /* A lower bound of the count-th largest of s[0..m-1]: that of the best of each of CHUNK lanes */
 TARGET static REAL NAME(lane_bound)(const REAL *s, Py_ssize_t m, Py_ssize_t count) {
     REAL best[CHUNK], bound = -LARGEST;
-    Py_ssize_t j;
     if (count > CHUNK || m < CHUNK) return bound;
-    j = NAME(lane_maxima)(s, m, best);
-    for (int l = 0; j < m; j++, l++) best[l] = s[j] > best[l] ? s[j] : best[l];
+    NAME(lane_maxima)(s, m, best);
     for (int l = 0; l < CHUNK; l++)
         if (best[l] > bound && BIT_COUNT(NAME(hits)(best, best[l])) >= count) bound = best[l];
     return bound;

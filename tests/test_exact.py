@@ -372,7 +372,7 @@ def test_small_dense_and_uniform_problems_stay_serial(always_threads, rare_words
         return make_solver("sdca", problem, make_spec("maxhinge", problem.n_classes), 0.01, n_threads=n_threads).batch
 
     X, y = sp.random_array((3200, 300), density=0.02, random_state=0, format="csr"), np.arange(3200)
-    assert [batch(X, y % 100), batch(X, y % 100, 1), batch(X, y % 99), batch(X.toarray(), y % 100)] == [32, 0, 0, 0]
+    assert [batch(X, y % 100), batch(X, y % 100, 1), batch(X, y % 99), batch(X.toarray() + 1, y % 100)] == [32, 0, 0, 0]
     assert [batch(X[:n], y[:n] % 100) for n in (1600, 800, 799)] == [16, 8, 0]
     assert batch(*rare_words) == batch(*digits) == 0
     # Rows with one number in common with all others: cosines of a / (1 + a).

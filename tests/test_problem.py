@@ -91,6 +91,22 @@ def test_stored_zeros_change_nothing(draw):
     assert_same_optimum(train(p, X), train(p, pruned), rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dense_arrays_of_zeros_mostly_become_csr(draw, dtype):
+    p = draw(n=40, d=20)
+    X = p.X.toarray().astype(dtype)
+    X[:, 8:] = 0.0  # half of the rest is zero, too
+    before = X.copy()
+    assert 0.1 < np.count_nonzero(X) / X.size < 0.25
+    problem = Problem(X, p.y)
+    assert problem.X.format == "csr" and problem.X.dtype == dtype and problem.X.nnz == np.count_nonzero(X)
+    np.testing.assert_array_equal(problem.X.toarray(), X)
+    assert_same_model(train(p, X), train(p, sp.csr_array(X)))
+    np.testing.assert_array_equal(X, before)
+    X[:, 8:] = 1.0
+    assert Problem(X, p.y).X is X
+
+
 @pytest.mark.parametrize("convert", [
     np.asarray, np.asfortranarray, Frame, np.ndarray.tolist,
     lambda X: X.astype(">f8"), lambda X: np.repeat(X, 2, axis=1)[:, ::2], lambda X: X[::-1][::-1]])

@@ -4,6 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+# Classes that the kernel looks at together when searching.
+CHUNK = 16
+
 
 def sdca_pass(samples, loss, weights, rows, gaps, gains, order, start, stop, lam_n, smoothing, momentum):
     """Maximise the dual exactly over each block visited.
@@ -157,24 +160,32 @@ def maximise(loss, rows, b, scores, support, real):
         collect(loss, b, scores, top, total, own, floor, real)
         if len(loss.z) > known:
             floor = loss.solve(b.weight, own)
+        if loss.n_ranks == 1:
+            # The rest lie below a bound of this floor.
+            break
 
 
 def collect(loss, b, scores, top, total, own, floor, real):
     """Take out the other classes with z above the floor to the sorted ones."""
+    cap = b.weight * loss.rho[0]
+    if loss.n_ranks == 1 and len(scores) >= CHUNK:
+        # A few of the best raise the floor, so that few are found.
+        lanes = [(float(max(scores[lane::CHUNK])) - top) / total for lane in range(CHUNK)]
+        floor = sieve([(z, -1) for z in lanes], cap, own, floor)[1]
     limit = top + floor * total
     # Rounded down: what is not above the floor stays.
     least = real(limit - (1e-6 if real is np.float32 else 1e-15) * (abs(limit) + abs(top)))
     found = [((float(score) - top) / total, j) for j, score in enumerate(scores) if score >= least]
     found = [(z, j) for z, j in found if z > floor]
     if loss.n_ranks == 1:
-        found = sieve(found, b.weight * loss.rho[0], own, floor)
+        found = sieve(found, cap, own, floor)[0]
     for z, j in found:
         loss.insert(z, j)
         scores[j] = -math.inf
 
 
 def sieve(found, cap, own, u):
-    """Drop those that get nothing even without the other classes, so that few are sorted.
+    """Drop those that get nothing even without the other classes, so that few are sorted; returns u, too.
 
     For one rank u is the larger of the roots of u + own = sum of max(z - u, 0) and of that sum = cap. That of
     any set of classes above it is a lower bound, so that it can grow class by class (Condat, 2016).
@@ -191,7 +202,7 @@ def sieve(found, cap, own, u):
             total += z
         if kept:
             u = max((total - own) / (len(kept) + 1), (total - cap) / len(kept))
-    return kept
+    return kept, u
 
 
 def corner(samples, loss, b, i):
