@@ -472,7 +472,7 @@ cdef class TopKLoss(Loss):
         if f < 0.0:
             if self.value_at_zero(count, own, weight) <= 0.0:
                 self.fill_box(n_known, 0.0, 0.0, 0, 0, 0)
-                return floor
+                return INFINITY
             for tries in range(200):
                 step = t - f / slope if slope < 0.0 else -1.0
                 if fabs(step - t) <= 1e-15 * t:
@@ -489,7 +489,7 @@ cdef class TopKLoss(Loss):
                 else:
                     t_high = t
         self.fill(count, n_known, u, n_low, n_high)
-        return floor
+        return self.low[count - 1] if count >= self.n_ranks else floor
 
     cdef double solve_capped(self, Py_ssize_t count, double weight, double own) noexcept nogil:
         cdef Py_ssize_t others = self.n_ranks - 1, n_low, n_high, r, s, j

@@ -414,7 +414,11 @@ class TopKLoss(Loss):
         return max(value, 0.0)
 
     def solve(self, weight, own):
-        """self.beta of the sorted classes self.z; returns what any other class would have to exceed."""
+        """self.beta of the sorted classes self.z; returns what any other class would have to exceed.
+
+        self.z holds the n_ranks best of all. Past the ranks a class gets something only if it joins the last
+        block of PAV(z - t omega rho) at the t of the solution.
+        """
         if self.uniform and self.own_class:
             return self.solve_capped(weight, own)
         count, floor = self.trim(weight, -math.inf)
@@ -422,7 +426,7 @@ class TopKLoss(Loss):
         if f < 0.0:
             if self.value_at_zero(count, own, weight) <= 0.0:
                 self.fill_box(0.0, 0.0, 0, 0, 0)
-                return floor
+                return math.inf
             t_low, t_high = 0.0, 1.0
             for _ in range(200):
                 # Newton's step is exact on the linear piece of the root; the bracket guards it.
@@ -442,7 +446,7 @@ class TopKLoss(Loss):
                 else:
                     t_high = t
         self.fill(count, len(self.z), u, n_low, n_high)
-        return floor
+        return self.low[count - 1] if count >= self.n_ranks else floor
 
     def solve_capped(self, weight, own):
         """Equal rank weights omega/k: beta_j <= min(omega/k, S/(k-1)), S = sum beta <= omega.
