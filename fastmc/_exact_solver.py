@@ -235,15 +235,31 @@ class ExactSolver(Solver):
     def candidates(self):
         """P at the W of the passes, and D by the scores of that W, without W(A).
 
-        ||W(A)||^2 = 2 <W(A), W> - ||W||^2 + ||W(A) - W||^2 and lambda <W(A), W> = mean <alpha_i, W x_i>. The
-        last of the three terms is left out: the rounding of W, squared, for float32 some 1e-11 of ||W||^2.
+        ||W(A)||^2 = 2 <W(A), W> - ||W||^2 + ||W - W(A)||^2 and lambda <W(A), W> = mean <alpha_i, W x_i>. Of the
+        last term, the rounding of W, squared, the estimate counts twice: D shall not be too large.
         """
         losses, gains, inner, margins = self.objective([(share.first, share.weights) for share in self.shares])
         norm = self.squared_norm()
         scale, risk = self.best_scale(norm, margins, losses)
         primal = 0.5 * self.lam * scale * scale * norm + risk
-        dual = float(gains.mean()) - float(inner.mean()) + 0.5 * self.lam * norm
+        dual = float(gains.mean()) - float(inner.mean()) + 0.5 * self.lam * (norm - 2.0 * self.drift())
         return [Candidate(primal, dual, lambda: self.keep_weights(scale), self.keep_dual)]
+
+    def drift(self):
+        """||W - W(A)||^2, estimated: it is the mean of ||(W - W(A)) r||^2 over vectors r of signs (Hutchinson).
+
+        Of rounding, which is in all features, one r tells it to some per cent; and an error in W shows.
+        """
+        problem = self.problem
+        signs = np.zeros(sum(share.weights.shape[1] for share in self.shares))
+        signs[: problem.n_classes] = np.random.default_rng(self.n_passes).choice([-1.0, 1.0], problem.n_classes)
+        sums = np.zeros((problem.n_weights, 4))
+        for share in self.shares:
+            self.kernels["sdca"].add_signed(share.samples, share.weights, signs[share.first:], sums)
+        indptr, classes, beta = self.rows.rows_of()
+        rows = np.repeat(np.arange(problem.n_samples), np.diff(indptr))
+        products = np.bincount(rows, beta * (signs[problem.label[rows]] - signs[classes]), problem.n_samples)
+        return squared_norm(sums.sum(axis=1) - problem.transposed(products) / self.lam_n)
 
     def best_scale(self, norm, margins, losses):
         """(t, risk of t W) that make P(t W) small: a W of few passes is often too short or too long.

@@ -96,13 +96,18 @@ class Problem:
 
     def weights_of(self, dual, lam):
         """W(A) = 1/(lambda n) sum_i x_i alpha_i^T, shape (n_weights, n_classes), for dense or sparse A."""
-        weights = np.empty((self.n_weights, self.n_classes))
-        product = self.X.T @ dual
-        weights[: self.n_features] = product.toarray() if sp.issparse(product) else product
-        if self.bias:
-            weights[self.n_features] = self.bias * dual.sum(axis=0)
+        weights = self.transposed(dual)
         weights /= lam * self.n_samples
         return weights
+
+    def transposed(self, columns):
+        """X^T times a vector or a dense or sparse matrix, with a row for the bias; dense, float64."""
+        out = np.empty((self.n_weights, *columns.shape[1:]))
+        product = self.X.T @ columns
+        out[: self.n_features] = product.toarray() if sp.issparse(product) else product
+        if self.bias:
+            out[self.n_features] = self.bias * columns.sum(axis=0)
+        return out
 
     def _check_memory(self):
         # W and its best copy; the dual and its best copy.

@@ -339,3 +339,13 @@ def add_squares(Samples samples, const real[:, ::1] weights, double[::1] sums):
             samples.vector.add_squares_f(&weights[0, 0], weights.shape[0], weights.shape[1], &sums[0])
         else:
             samples.vector.add_squares_d(&weights[0, 0], weights.shape[0], weights.shape[1], &sums[0])
+
+
+def add_signed(Samples samples, const real[:, ::1] weights, const double[::1] signs, double[:, ::1] sums):
+    if signs.shape[0] < weights.shape[1] or sums.shape[0] < weights.shape[0] or sums.shape[1] != 4:
+        raise ValueError("signs must have an entry for each column of weights, sums four for each row")
+    with nogil:
+        if real is float:
+            samples.vector.add_signed_f(&weights[0, 0], weights.shape[0], weights.shape[1], &signs[0], &sums[0, 0])
+        else:
+            samples.vector.add_signed_d(&weights[0, 0], weights.shape[0], weights.shape[1], &signs[0], &sums[0, 0])

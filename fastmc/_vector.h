@@ -15,7 +15,8 @@
     real (*lane_bound_##suffix)(const real *, Py_ssize_t, Py_ssize_t); \
     Py_ssize_t (*at_least_##suffix)(const real *, Py_ssize_t, real, Py_ssize_t *); \
     void (*extrapolate_##suffix)(real *, real *, Py_ssize_t, real); \
-    void (*add_squares_##suffix)(const real *, Py_ssize_t, Py_ssize_t, double *);
+    void (*add_squares_##suffix)(const real *, Py_ssize_t, Py_ssize_t, double *); \
+    void (*add_signed_##suffix)(const real *, Py_ssize_t, Py_ssize_t, const double *, double *);
 
 /* Rows that dense_scores takes at once, and classes looked at together when searching */
 #define ROWS 4
@@ -69,9 +70,9 @@ static int BIT_COUNT(unsigned bits) {
 
 #define FUNCTIONS(isa) { #isa, \
     isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_maxima, \
-    isa##_f_lane_bound, isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, \
+    isa##_f_lane_bound, isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, isa##_f_add_signed, \
     isa##_d_scores, isa##_d_dense_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_maxima, \
-    isa##_d_lane_bound, isa##_d_at_least, isa##_d_extrapolate, isa##_d_add_squares, \
+    isa##_d_lane_bound, isa##_d_at_least, isa##_d_extrapolate, isa##_d_add_squares, isa##_d_add_signed, \
     isa##_fd_scores, isa##_fd_dense_scores }
 
 #define TARGET

@@ -12,6 +12,7 @@ cdef extern from "_vector.h":
         Py_ssize_t (*at_least_f)(const float*, Py_ssize_t, float, Py_ssize_t*) noexcept nogil
         void (*extrapolate_f)(float*, float*, Py_ssize_t, float) noexcept nogil
         void (*add_squares_f)(const float*, Py_ssize_t, Py_ssize_t, double*) noexcept nogil
+        void (*add_signed_f)(const float*, Py_ssize_t, Py_ssize_t, const double*, double*) noexcept nogil
         void (*scores_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
         void (*dense_scores_d)(const double*, Py_ssize_t, const double*, Py_ssize_t, double*, Py_ssize_t) noexcept nogil
         void (*update_d)(const double*, const Py_ssize_t*, Py_ssize_t, const double*, Py_ssize_t, double*) noexcept nogil
@@ -21,6 +22,7 @@ cdef extern from "_vector.h":
         Py_ssize_t (*at_least_d)(const double*, Py_ssize_t, double, Py_ssize_t*) noexcept nogil
         void (*extrapolate_d)(double*, double*, Py_ssize_t, double) noexcept nogil
         void (*add_squares_d)(const double*, Py_ssize_t, Py_ssize_t, double*) noexcept nogil
+        void (*add_signed_d)(const double*, Py_ssize_t, Py_ssize_t, const double*, double*) noexcept nogil
         void (*scores_fd)(const double*, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, double*) noexcept nogil
         void (*dense_scores_fd)(const double*, Py_ssize_t, const float*, Py_ssize_t, double*, Py_ssize_t) noexcept nogil
 

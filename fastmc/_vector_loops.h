@@ -111,6 +111,16 @@ TARGET static void NAME(add_squares)(const REAL *w, Py_ssize_t rows, Py_ssize_t 
         for (Py_ssize_t j = 0; j < m; j++) sums[j] += (double)w[j] * (double)w[j];
 }
 
+/* sums[4 t + j % 4] += signs[j] w[t m + j] for all rows t, m a multiple of 4 */
+TARGET static void NAME(add_signed)(const REAL *w, Py_ssize_t rows, Py_ssize_t m, const double *signs, double *sums) {
+    for (Py_ssize_t t = 0; t < rows; t++, w += m, sums += 4) {
+        double sum[4] = {sums[0], sums[1], sums[2], sums[3]};
+        for (Py_ssize_t j = 0; j < m; j += 4)
+            for (int l = 0; l < 4; l++) sum[l] += signs[j + l] * (double)w[j + l];
+        for (int l = 0; l < 4; l++) sums[l] = sum[l];
+    }
+}
+
 #undef REAL
 #undef LARGEST
 #undef NAME

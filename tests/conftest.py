@@ -68,7 +68,7 @@ def draw():
 def assert_certified():
     """A function that compares the certificate of a model with the one found from its W and A.
 
-    Its dual is off by the rounding of W, squared: 2e-11 of the primal at the most seen where the passes
+    Its dual may be less by the rounding of W, squared: 2e-11 of the primal at the most seen where the passes
     were in float32.
     """
     def compare(model, found):

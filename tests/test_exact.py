@@ -260,6 +260,30 @@ def test_looking_on_does_not_change_the_passes(digits, assert_certified):
     assert watched.certificate.primal == watched.history["primal"].min()
 
 
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("error", [0.0, 1e-4, 1e-2, 1.0])
+def test_a_certificate_knows_a_W_that_is_not_that_of_A(instruction_set, draw, precision, error):
+    p = draw(n=200, m=25, d=300)
+    problem, spec = Problem(p.X, p.y, bias=1.0), make_spec("maxhinge", 25)
+    solvers = [make_solver("sdca", problem, spec, 0.01, engine=engine, precision=precision)
+               for engine in ("cython", "reference")]
+    for solver in solvers:
+        for _ in range(3):
+            list(solver.sweep(np.random.default_rng(1)))
+        weights, rng = solver.shares[0].weights, np.random.default_rng(2)
+        scale = error * np.sqrt(np.mean(weights[:, :25] ** 2))
+        weights[:, :25] += scale * rng.normal(size=(301, 25))
+    found, mirror = (solver.candidates()[0] for solver in solvers)
+    assert found[:2] == mirror[:2]
+    dual = solvers[0].dual_matrix()
+    exact = _certificate.dual_value(problem, dual, 0.01)
+    drift = np.sum((solvers[0].weights - problem.weights_of(dual, 0.01)) ** 2)
+    assert solvers[0].drift() == pytest.approx(drift, rel=0.5, abs=1e-25)
+    # Twice the estimate counts, of which once belongs there.
+    assert exact - 0.01 * drift - 1e-13 <= found.dual <= exact + 1e-13
+    assert found.primal >= _certificate.primal_value(problem, spec, found.keep_weights()(), 0.01) - 1e-13
+
+
 # ---------------------------------------------------------------- threads
 
 @pytest.fixture

@@ -243,3 +243,9 @@ def add_squares(samples, weights, sums):
     """Add to `sums` the squared norm of each column of W, in float64."""
     for row in weights.astype(np.float64):
         sums[: len(row)] += row * row
+
+
+def add_signed(samples, weights, signs, sums):
+    """Add to row t of `sums` the products of `signs` with row t of W, each to the column j % 4, in float64."""
+    for j in range(weights.shape[1]):
+        sums[:, j % 4] += signs[j] * weights[:, j].astype(np.float64)
