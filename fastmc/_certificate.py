@@ -1,8 +1,9 @@
 """Primal, dual and gap from their definitions, in float64 NumPy and SciPy.
 
-This module shares no code with the solvers: whatever a solver claims, the certificate is what
-the user is told. With weights W (n_features, n_classes), scores s_i = W^T x_i, costs c_i and a
-feasible dual A (n_samples, n_classes), dense or sparse, with rows alpha_i,
+This module shares no code with the kernels: it is the certificate of the dense solvers, and what
+the tests compare that of the default solver with. With weights W (n_features, n_classes), scores
+s_i = W^T x_i, costs c_i and a feasible dual A (n_samples, n_classes), dense or sparse, with rows
+alpha_i,
 
     P(W) = lambda/2 ||W||^2 + 1/n sum_i omega_i Phi_m(s_i; y_i)
     D(A) = -lambda/2 ||W(A)||^2 - 1/n sum_i [<c_i, alpha_i> + gamma_i/2 ||alpha_i||^2]

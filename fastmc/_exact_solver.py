@@ -19,8 +19,8 @@ SINGLE_GAP = 1e-4
 # cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or fewer classes than
 # MIN_CLASSES, threads would wait more than work.
 BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_CLASSES = 32, 8, 100, 2.0, 100
-# Samples whose scores a certificate holds at a time, and slices of W that are made anew one by one.
-BLOCK, SLICES = 64, 8
+# Scores that a certificate holds at a time, and slices of W that are made anew one by one.
+BLOCK, SLICES = 1 << 15, 8
 # Multiplications of a product X W below which one thread serves alone: starting more takes as long.
 MIN_WORK = 20_000_000
 
@@ -63,7 +63,7 @@ class ExactSolver(Solver):
         if sampling == "gap":
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
         # W(A) in float64 of the last `terms`, and the certified W that may be asked for.
-        self.checked, self.certified = None, weakref.WeakSet()
+        self.checked, self.certified, self.passing = None, weakref.WeakSet(), False
         self.precision, self.shares = precision, []
         single = precision == "single" or (precision == "auto" and tame(problem, lam, smoothing))
         self.set_precision(np.float32 if single else np.float64)
@@ -130,6 +130,7 @@ class ExactSolver(Solver):
         for kept in list(self.certified):
             kept.copy()
         self.certified.clear()
+        self.passing = True
         if self.refresh_due():
             yield from self.refresh()
         elif self.n_passes % self.REFRESH == self.REFRESH - 1:
@@ -151,6 +152,7 @@ class ExactSolver(Solver):
             self.leave_single()
         if self.batch and b == 0.0 and self.dual_estimate < before:
             self.shorten_batches()
+        self.passing = False
 
     def visit(self, order, start, stop, b):
         shared = (self.rows, self.gaps, self.gains, order, start, stop, self.lam_n, self.smoothing, b)
@@ -238,6 +240,9 @@ class ExactSolver(Solver):
         ||W(A)||^2 = 2 <W(A), W> - ||W||^2 + ||W - W(A)||^2 and lambda <W(A), W> = mean <alpha_i, W x_i>. Of the
         last term, the rounding of W, squared, the estimate counts twice: D shall not be too large.
         """
+        if self.passing:
+            # A pass that was broken off leaves blocks of W that went ahead.
+            self.refresh_weights()
         losses, gains, inner, margins = self.objective([(share.first, share.weights) for share in self.shares])
         norm = self.squared_norm()
         scale, risk = self.best_scale(norm, margins, losses)
@@ -259,7 +264,7 @@ class ExactSolver(Solver):
         indptr, classes, beta = self.rows.rows_of()
         rows = np.repeat(np.arange(problem.n_samples), np.diff(indptr))
         products = np.bincount(rows, beta * (signs[problem.label[rows]] - signs[classes]), problem.n_samples)
-        return squared_norm(sums.sum(axis=1) - problem.transposed(products) / self.lam_n)
+        return squared_norm(sums @ np.ones(4) - problem.transposed(products) / self.lam_n)
 
     def best_scale(self, norm, margins, losses):
         """(t, risk of t W) that make P(t W) small: a W of few passes is often too short or too long.
@@ -319,12 +324,13 @@ def objective(problem, spec, rows, parts, smoothing, engine="cython", n_threads=
     """
     n, arrays, kernels = problem.n_samples, np.zeros((4, problem.n_samples)), modules(engine)
     width = parts[-1][0] + parts[-1][1].shape[1]
+    length = -(-BLOCK // width)
 
     def work(block):
         # Samples and losses hold scratch: each thread has its own.
         samples, loss = [problem.samples(engine, weights.shape[1]) for _, weights in parts], spec.make(engine)
-        for start in range(block.start, block.stop, BLOCK):
-            scores = np.empty((min(BLOCK, block.stop - start), width))
+        for start in range(block.start, block.stop, length):
+            scores = np.empty((min(length, block.stop - start), width))
             for own, (first, weights) in zip(samples, parts):
                 kernels["predict"].scores(own, weights, start, scores[:, first: first + weights.shape[1]])
             kernels["objective"].objective(samples[0], loss, rows, scores, smoothing, start, *arrays)

@@ -3,8 +3,9 @@
 #if VECTORS
 typedef REAL NAME(full) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(half) __attribute__((vector_size(BYTES / 2), aligned(sizeof(REAL)), may_alias));
-typedef WEIGHT NAME(full_w) __attribute__((vector_size(BYTES / sizeof(REAL) * sizeof(WEIGHT)), aligned(sizeof(WEIGHT)), may_alias));
-typedef WEIGHT NAME(half_w) __attribute__((vector_size(BYTES / sizeof(REAL) * sizeof(WEIGHT) / 2), aligned(sizeof(WEIGHT)), may_alias));
+#define SIZE (BYTES / sizeof(REAL) * sizeof(WEIGHT))
+typedef WEIGHT NAME(full_w) __attribute__((vector_size(SIZE), aligned(sizeof(WEIGHT)), may_alias));
+typedef WEIGHT NAME(half_w) __attribute__((vector_size(SIZE / 2), aligned(sizeof(WEIGHT)), may_alias));
 typedef REAL NAME(one);
 typedef WEIGHT NAME(one_w);
 #define AS_full __builtin_convertvector
@@ -101,4 +102,5 @@ TARGET static void NAME(dense_scores)(const double *x, Py_ssize_t d, const WEIGH
 #undef AS_full
 #undef AS_half
 #undef AS_one
+#undef SIZE
 #undef WEIGHT
