@@ -140,7 +140,7 @@ def table(options):
           + f"{'MB':>8}{'MB of W':>9}{'list':>6}")
     print("pass ms and seconds by threads. ns: of a pass, by non-zero and class, first number of threads. passes, "
           "seconds: train to tol = 0.01.\nMB: its peak beyond the data with one thread. MB of W: W and the last W "
-          "in float32, W(A) in float64.\nlist: classes in the dual of a sample, its own included.")
+          "in float32, the returned W in float64.\nlist: classes in the dual of a sample, its own included.")
     for point in points(options):
         row = run_point(point, options)
         each = 1e6 * row["pass_ms"][0] / (row["nnz"] * point["classes"])

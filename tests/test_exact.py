@@ -481,7 +481,7 @@ def test_memory_of_training_is_that_of_two_W(m):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # float32 W and the last W in whole vectors, float64 W of the certificate; some arrays of n
+    # float32 W and the last W in whole vectors, the float64 W that is returned; some arrays of n
     # and of the lists. A dense dual alone would be 8 n m.
     weights = 8 * d * m
     padded = 8 * d * (-(-m // 8) * 8)
