@@ -187,7 +187,7 @@ cdef class Samples:
         if first <= self.width < last:
             self._append_bias()
         for start in range(self.nnz):
-            self.offset[start] -= first * self.stride
+            self.offset[start] = self.offset[start] - first * self.stride
 
     cdef void _copy(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
         cdef Py_ssize_t m = self.stride
