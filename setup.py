@@ -33,7 +33,8 @@ DIRECTIVES = {
     "overflowcheck": False,
 }
 
-HEADERS = {"_vector.pyx": ["fastmc/_vector.h", "fastmc/_vector_loops.h", "fastmc/_vector_scores.h"], "_batches.pyx": ["fastmc/_team.h"]}
+HEADERS = {"_vector.pyx": ["fastmc/_vector.h", "fastmc/_vector_loops.h", "fastmc/_vector_scores.h"],
+           "_batches.pyx": ["fastmc/_team.h"]}
 
 sources = [] if os.environ.get("FASTMC_NO_EXTENSIONS") else sorted(glob("fastmc/_*.pyx"))
 extensions = [
