@@ -170,7 +170,9 @@ def dense_rows(dual, rows):
 
 
 def squared_norm(weights):
-    return float(np.vdot(weights, weights))
+    # Not np.vdot: BLAS would start threads, which wait on the cores that passes need.
+    flat = weights.reshape(-1)
+    return float(np.einsum("i,i->", flat, flat))
 
 
 def row_blocks(problem):

@@ -219,7 +219,7 @@ class Model(Ranker):
     certificate, status, n_passes, history
         How the training went, None where unknown.
     dual : sparse array or None, shape (n_samples, n_classes)
-        The dual that training can go on from.
+        The dual that training can go on from; or a function that gives it, called when it is asked for.
     sample_weight : array or None, shape (n_samples,)
         The weights of the samples, class weights included, that `dual` belongs to.
 
@@ -272,7 +272,10 @@ class Model(Ranker):
         self.spec, self.C, self.lam, self.smoothing = spec, C, lam, smoothing
         self.n_samples, self.solver = n_samples, solver
         self.certificate, self.status, self.n_passes = certificate, status, n_passes
-        self.history, self.dual_, self.sample_weight = history, dual, sample_weight
+        self.history, self._dual, self.sample_weight = history, dual, sample_weight
+
+    def __getstate__(self):
+        return self.__dict__ | {"_dual": self.dual_}
 
     def __repr__(self):
         return (f"Model(loss={self.loss!r}, {len(self.classes_)} classes, "
@@ -291,6 +294,12 @@ class Model(Ranker):
         if self.bias == 0.0:
             return np.zeros(len(self.classes_))
         return self.bias * self.weights[-1]
+
+    @property
+    def dual_(self) -> Any:
+        if callable(self._dual):
+            self._dual = self._dual()
+        return self._dual
 
     @property
     def loss(self) -> str | None:
@@ -414,7 +423,10 @@ def _check_weights(weights, classes, bias):
         raise ValueError(f"weights of shape {weights.shape} with bias={bias:g} leave no feature")
     if not (classes[:-1] < classes[1:]).all():
         raise ValueError("classes must be sorted and distinct")
-    if not np.isfinite(weights).all() or not np.isfinite(bias):
+    with np.errstate(over="ignore", invalid="ignore"):
+        # The sum is cheaper to ask; it overflows at worst.
+        finite = np.isfinite(weights.sum()) or np.isfinite(weights).all()
+    if not finite or not np.isfinite(bias):
         raise ValueError("weights and bias must be finite")
 
 

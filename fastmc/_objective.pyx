@@ -14,6 +14,8 @@ def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_
     cdef Py_ssize_t last = first + weights.shape[0]
     cdef Py_ssize_t[::1] scratch_classes = np.zeros(m, dtype=np.intp)
     cdef Py_ssize_t* classes = &scratch_classes[0]
+    # Where row 0 of W would be
+    cdef double* origin = &weights[0, 0] - first * weights.shape[1]
     cdef Row* row
     with nogil:
         for i in range(samples.n_samples):
@@ -30,7 +32,7 @@ def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_
                 own += row.betas[start + k]
             classes[count] = samples.label[i]
             coef[classes[count]] = own / lam_n
-            samples.update_classes(coef, classes, count + 1, samples.stride, &weights[0, 0])
+            samples.update_classes(coef, classes, count + 1, samples.stride, origin)
             for k in range(count + 1):
                 coef[classes[k]] = 0.0
 

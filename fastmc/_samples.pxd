@@ -11,7 +11,8 @@ cdef class Samples:
     cdef const long long* label
     cdef const double* weight
     cdef const double* sqnorm
-    cdef int layout
+    # Whether values are float32, and column numbers 64 bits wide
+    cdef bint single, wide
     cdef const void* values
     cdef const void* indices
     cdef const long long* indptr
@@ -21,17 +22,20 @@ cdef class Samples:
     cdef const vector_table* vector
     # The loaded row; one Samples serves one thread at a time.
     cdef Py_ssize_t nnz
-    cdef double* x
-    cdef Py_ssize_t* offset
+    cdef const double* x
+    cdef const int* column
+    # Where a row is put together that is not of that form
+    cdef double* own_x
+    cdef int* own_column
     cdef Py_ssize_t* changed
     cdef list _keep_alive
 
     cdef void expect(self, Py_ssize_t i) noexcept nogil
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil
     cdef void load(self, Py_ssize_t i) noexcept nogil
-    # Of CSR rows, the columns from `first` up to `last` alone, counted from `first`; the bias is the last.
+    # Of CSR rows, the columns from `first` up to `last` alone, with their numbers in X; the bias is the last.
     cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil
-    cdef void _copy(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil
+    cdef void _take(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil
     cdef void _append_bias(self) noexcept nogil
     cdef void scores(self, const real* weights, real* out) noexcept nogil
     # The sums in double whatever the precision of W
@@ -39,6 +43,7 @@ cdef class Samples:
     cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,
                            double* out) noexcept nogil
     cdef double class_cost(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
+    # Up to a number that is the same for all classes: 1 less for the own class is 1 more for all others.
     cdef void add_cost(self, Py_ssize_t i, real* scores) noexcept nogil
     cdef double margin(self, double* scores, Py_ssize_t y) noexcept nogil
     cdef void update(self, const double* coef, double* weights) noexcept nogil

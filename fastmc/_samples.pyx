@@ -1,11 +1,12 @@
 """The rows of a problem as the kernels see them. See fastmc.reference.samples.
 
 The weights W are (n_features, n_classes) in C order, so that one non-zero of a row
-touches one contiguous row of W. `load` fetches a row of X, whatever its layout, as
-doubles with their offsets into W; `scores` (a row times W) and `update` (a rank-one
-change of W) work on the loaded row and know nothing of layouts. W may be float32 or float64.
+touches one contiguous row of W. `load` finds a row of X, whatever its layout, as doubles and
+their 32-bit columns: where they lie, or converted; `scores` (a row times W) and `update` (a
+rank-one change of W) work on the loaded row and know nothing of layouts. W may be float32 or float64.
 """
 import numpy as np
+from libc.limits cimport INT_MAX
 from libc.math cimport INFINITY
 
 from fastmc._vector cimport PREFETCH, table
@@ -18,22 +19,16 @@ ctypedef fused index_t:
     int
     long long
 
-cdef enum Layout:
-    DENSE_F32, DENSE_F64, CSR_F32_I32, CSR_F32_I64, CSR_F64_I32, CSR_F64_I64
-
-
 cdef inline void copy_values(const value_t* source, Py_ssize_t count, double* out) noexcept nogil:
     cdef Py_ssize_t t
     for t in range(count):
         out[t] = source[t]
 
 
-cdef inline void copy_row(const value_t* values, const index_t* indices, Py_ssize_t count,
-                          Py_ssize_t stride, double* x, Py_ssize_t* offset) noexcept nogil:
+cdef inline void copy_columns(const index_t* source, Py_ssize_t count, int* out) noexcept nogil:
     cdef Py_ssize_t t
     for t in range(count):
-        x[t] = values[t]
-        offset[t] = indices[t] * stride
+        out[t] = <int> source[t]
 
 
 cdef inline Py_ssize_t lower_bound(const index_t* indices, Py_ssize_t low, Py_ssize_t high,
@@ -64,6 +59,8 @@ cdef class Samples:
         self.width = width
         self.bias = bias
         self.n_features = width + (bias != 0.0)
+        if self.n_features > INT_MAX:
+            raise ValueError(f"X has {width} columns; at most {INT_MAX - 1} are supported")
         if weight_view.shape[0] != self.n_samples or sqnorm_view.shape[0] != self.n_samples:
             raise ValueError("label, weight and sqnorm must have one entry per sample")
         self._keep_alive = [values, indices, indptr, label, weight, sqnorm, cost]
@@ -81,18 +78,17 @@ cdef class Samples:
         cdef const double[:, ::1] double_
         if values.shape != (self.n_samples, self.width):
             raise ValueError("values must be of shape (n_samples, width)")
-        if values.dtype == np.float32:
+        self.single = values.dtype == np.float32
+        if self.single:
             single = values
-            self.layout = DENSE_F32
             self.values = &single[0, 0]
         else:
             double_ = values
-            self.layout = DENSE_F64
             self.values = &double_[0, 0]
         self._make_scratch(self.width)
-        # The offsets of a dense row never change: `load` copies its values alone.
-        for t in range(self.width):
-            self.offset[t] = t * self.stride
+        # The columns of a dense row never change.
+        for t in range(self.n_features):
+            self.own_column[t] = t
 
     def _set_csr(self, values, indices, indptr):
         cdef const float[::1] single
@@ -103,34 +99,30 @@ cdef class Samples:
         if indptr_view.shape[0] != self.n_samples + 1:
             raise ValueError("indptr must have n_samples + 1 entries")
         self.indptr = &indptr_view[0]
-        is_single, is_narrow = values.dtype == np.float32, indices.dtype.itemsize == 4
-        if is_single:
-            self.layout = CSR_F32_I32 if is_narrow else CSR_F32_I64
-        else:
-            self.layout = CSR_F64_I32 if is_narrow else CSR_F64_I64
+        self.single, self.wide = values.dtype == np.float32, indices.dtype.itemsize == 8
         self._make_scratch(int(np.diff(indptr).max()))
         if len(values) == 0:
             return
-        if is_single:
+        if self.single:
             single = values
             self.values = &single[0]
         else:
             double_ = values
             self.values = &double_[0]
-        if is_narrow:
-            narrow = indices
-            self.indices = &narrow[0]
-        else:
+        if self.wide:
             wide = indices
             self.indices = &wide[0]
+        else:
+            narrow = indices
+            self.indices = &narrow[0]
 
     def _make_scratch(self, longest):
         cdef double[::1] x = np.zeros(longest + 1)
-        cdef Py_ssize_t[::1] offset = np.zeros(longest + 1, dtype=np.intp)
+        cdef int[::1] column = np.zeros(longest + 1, dtype=np.intc)
         cdef Py_ssize_t[::1] changed = np.zeros(self.n_classes, dtype=np.intp)
-        self._keep_alive += [x, offset, changed]
-        self.x = &x[0]
-        self.offset = &offset[0]
+        self._keep_alive += [x, column, changed]
+        self.own_x = self.x = &x[0]
+        self.own_column = self.column = &column[0]
         self.changed = &changed[0]
 
     def _set_cost(self, cost):
@@ -155,8 +147,8 @@ cdef class Samples:
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil:
         """Bring the beginning of the row into the cache; the processor sees how it goes on."""
         cdef Py_ssize_t start, line
-        cdef Py_ssize_t wide = 4 if self.layout in (DENSE_F32, CSR_F32_I32, CSR_F32_I64) else 8
-        cdef Py_ssize_t index = 4 if self.layout in (CSR_F32_I32, CSR_F64_I32) else 8
+        cdef Py_ssize_t wide = 4 if self.single else 8
+        cdef Py_ssize_t index = 8 if self.wide else 4
         start = i * self.width if self.indptr == NULL else self.indptr[i]
         for line in range(4):
             PREFETCH(<const char*> self.values + start * wide + 64 * line)
@@ -164,13 +156,10 @@ cdef class Samples:
                 PREFETCH(<const char*> self.indices + start * index + 64 * line)
 
     cdef void load(self, Py_ssize_t i) noexcept nogil:
-        if self.layout == DENSE_F64 and self.bias == 0.0:
-            # As they lie there: nothing to widen, nothing to append.
-            self.x, self.nnz = <double*> self.values + i * self.width, self.width
-        elif self.indptr == NULL:
-            self._copy(i * self.width, self.width)
+        if self.indptr == NULL:
+            self._take(i * self.width, self.width)
         else:
-            self._copy(self.indptr[i], self.indptr[i + 1] - self.indptr[i])
+            self._take(self.indptr[i], self.indptr[i + 1] - self.indptr[i])
         self._append_bias()
 
     cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -178,54 +167,48 @@ cdef class Samples:
         if self.indptr == NULL:
             self.load(i)
             return
-        if self.layout in (CSR_F64_I32, CSR_F32_I32):
-            start = lower_bound(<const int*> self.indices, self.indptr[i], self.indptr[i + 1], first)
-            self._copy(start, lower_bound(<const int*> self.indices, start, self.indptr[i + 1], last) - start)
-        else:
+        if self.wide:
             start = lower_bound(<const long long*> self.indices, self.indptr[i], self.indptr[i + 1], first)
-            self._copy(start, lower_bound(<const long long*> self.indices, start, self.indptr[i + 1], last) - start)
+            self._take(start, lower_bound(<const long long*> self.indices, start, self.indptr[i + 1], last) - start)
+        else:
+            start = lower_bound(<const int*> self.indices, self.indptr[i], self.indptr[i + 1], first)
+            self._take(start, lower_bound(<const int*> self.indices, start, self.indptr[i + 1], last) - start)
         if first <= self.width < last:
             self._append_bias()
-        for start in range(self.nnz):
-            self.offset[start] = self.offset[start] - first * self.stride
 
-    cdef void _copy(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
-        cdef Py_ssize_t m = self.stride
+    cdef void _take(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
+        """`count` entries of X from `start` on: as they lie there, or converted, with room for the bias."""
         self.nnz = count
-        if self.layout == DENSE_F64:
-            copy_values(<const double*> self.values + start, count, self.x)
-        elif self.layout == DENSE_F32:
-            copy_values(<const float*> self.values + start, count, self.x)
-        elif self.layout == CSR_F64_I32:
-            copy_row(<const double*> self.values + start, <const int*> self.indices + start, count, m, self.x,
-                     self.offset)
-        elif self.layout == CSR_F32_I32:
-            copy_row(<const float*> self.values + start, <const int*> self.indices + start, count, m, self.x,
-                     self.offset)
-        elif self.layout == CSR_F64_I64:
-            copy_row(<const double*> self.values + start, <const long long*> self.indices + start, count, m,
-                     self.x, self.offset)
+        if self.single:
+            copy_values(<const float*> self.values + start, count, self.own_x)
+        elif self.bias != 0.0:
+            copy_values(<const double*> self.values + start, count, self.own_x)
         else:
-            copy_row(<const float*> self.values + start, <const long long*> self.indices + start, count, m,
-                     self.x, self.offset)
+            self.x = <const double*> self.values + start
+        if self.wide:
+            copy_columns(<const long long*> self.indices + start, count, self.own_column)
+        elif self.indptr != NULL and self.bias != 0.0:
+            copy_columns(<const int*> self.indices + start, count, self.own_column)
+        elif self.indptr != NULL:
+            self.column = <const int*> self.indices + start
 
     cdef void _append_bias(self) noexcept nogil:
         if self.bias != 0.0:
-            self.x[self.nnz] = self.bias
-            self.offset[self.nnz] = self.width * self.stride
+            self.own_x[self.nnz] = self.bias
+            self.own_column[self.nnz] = <int> self.width
             self.nnz = self.nnz + 1
 
     cdef void scores(self, const real* weights, real* out) noexcept nogil:
         if real is float:
-            self.vector.scores_f(self.x, self.offset, self.nnz, weights, self.stride, out)
+            self.vector.scores_f(self.x, self.column, self.nnz, weights, self.stride, out)
         else:
-            self.vector.scores_d(self.x, self.offset, self.nnz, weights, self.stride, out)
+            self.vector.scores_d(self.x, self.column, self.nnz, weights, self.stride, out)
 
     cdef void exact_scores(self, const real* weights, double* out) noexcept nogil:
         if real is float:
-            self.vector.scores_fd(self.x, self.offset, self.nnz, weights, self.stride, out)
+            self.vector.scores_fd(self.x, self.column, self.nnz, weights, self.stride, out)
         else:
-            self.vector.scores_d(self.x, self.offset, self.nnz, weights, self.stride, out)
+            self.vector.scores_d(self.x, self.column, self.nnz, weights, self.stride, out)
 
     cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,
                            double* out) noexcept nogil:
@@ -234,7 +217,7 @@ cdef class Samples:
         for k in range(count):
             out[classes[k]] = 0.0
         for t in range(self.nnz):
-            row = weights + self.offset[t]
+            row = weights + self.column[t] * self.stride
             for k in range(count):
                 out[classes[k]] += self.x[t] * row[classes[k]]
 
@@ -246,16 +229,15 @@ cdef class Samples:
         return self.cost[(i if self.cost_per_sample else self.label[i]) * self.n_classes + j]
 
     cdef void add_cost(self, Py_ssize_t i, real* scores) noexcept nogil:
-        cdef Py_ssize_t m = self.n_classes, y = self.label[i], j
+        cdef Py_ssize_t y = self.label[i], j
         cdef real own = scores[y]
         cdef const double* cost
         if self.cost == NULL:
-            for j in range(m):
-                scores[j] += 1
-        else:
-            cost = self.cost + (i if self.cost_per_sample else y) * m
-            for j in range(m):
-                scores[j] += <real> cost[j]
+            scores[y] = own - 1
+            return
+        cost = self.cost + (i if self.cost_per_sample else y) * self.n_classes
+        for j in range(self.n_classes):
+            scores[j] += <real> cost[j]
         scores[y] = own
 
     cdef double margin(self, double* scores, Py_ssize_t y) noexcept nogil:
@@ -281,12 +263,12 @@ cdef class Samples:
         # Adding zeros to the classes that stay as they are gives the same W.
         if 8 * (count + 1) > width:
             if real is float:
-                self.vector.update_f(self.x, self.offset, self.nnz, coef, width, weights)
+                self.vector.update_f(self.x, self.column, self.nnz, coef, width, weights)
             else:
-                self.vector.update_d(self.x, self.offset, self.nnz, coef, width, weights)
+                self.vector.update_d(self.x, self.column, self.nnz, coef, width, weights)
             return
         for t in range(self.nnz):
-            row = weights + self.offset[t]
+            row = weights + self.column[t] * self.stride
             value = <real> self.x[t]
             for k in range(count):
                 row[classes[k]] += value * coef[classes[k]]

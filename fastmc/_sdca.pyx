@@ -102,59 +102,79 @@ cdef inline real rounded_down(const real* scores, double limit, double top) noex
     return <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
 
 
-cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_ssize_t count, double top,
-                        double total, double own, double floor) noexcept nogil:
+cdef Py_ssize_t collect(Samples samples, Loss loss, real* scores, Py_ssize_t count, double top, double total,
+                        double floor) noexcept nogil:
     """Take out the other classes with z above the floor to the sorted ones; returns how many these are."""
-    cdef double z, cap = b.weight * loss.rho[0]
-    cdef Py_ssize_t k, j, n_found, n_kept = 0
-    cdef real lanes[CHUNK]
+    cdef double z
+    cdef Py_ssize_t k, j, n_found
     cdef real least = rounded_down(scores, top + floor * total, top)
     if loss.n_rest == 0 or loss.rest_z[loss.n_rest - 1] < least:
         return count
-    if loss.n_ranks == 1 and samples.n_classes >= CHUNK:
-        # A few of the best raise the floor, so that few are found.
-        lane_maxima(samples, scores, lanes)
-        for k in range(CHUNK):
-            loss.spare_z[k] = (lanes[k] - top) / total
-        sieve(loss, CHUNK, cap, own, &floor)
-        least = rounded_down(scores, top + floor * total, top)
     n_found = at_least(samples, scores, least, samples.changed)
     for k in range(n_found):
-        z = (scores[samples.changed[k]] - top) / total
+        j = samples.changed[k]
+        z = (scores[j] - top) / total
         if z > floor:
-            loss.spare_z[n_kept], loss.spare_order[n_kept] = z, samples.changed[k]
-            n_kept += 1
-    if loss.n_ranks == 1:
-        n_kept = sieve(loss, n_kept, cap, own, &floor)
-    for k in range(n_kept):
-        j = loss.spare_order[k]
-        loss.insert(0, count, loss.spare_z[k], j)
-        scores[j] = <real> -INFINITY
-        count += 1
+            loss.insert(0, count, z, j)
+            scores[j] = <real> -INFINITY
+            count += 1
     return count
 
 
-cdef Py_ssize_t sieve(Loss loss, Py_ssize_t count, double cap, double own, double* floor) noexcept nogil:
-    """Drop those that get nothing even without the other classes, so that few are sorted."""
-    cdef Py_ssize_t k, before = count, kept = 0
+cdef Py_ssize_t sieve(double* z, Py_ssize_t* order, Py_ssize_t count, double cap, double own,
+                      double* floor) noexcept nogil:
+    """Keep those above the solution of one rank, which `floor`, a lower bound, becomes; returns how many."""
+    cdef Py_ssize_t k, before = count + 1, kept = 0
     cdef double total = 0.0, u = floor[0]
     for k in range(count):
-        if loss.spare_z[k] > u:
-            loss.spare_z[kept], loss.spare_order[kept] = loss.spare_z[k], loss.spare_order[k]
+        if z[k] > u:
+            z[kept], order[kept] = z[k], order[k]
             kept += 1
-            total += loss.spare_z[k]
+            total += z[k]
             u = max((total - own) / (kept + 1), (total - cap) / kept)
     while kept < before:
         before, kept, total = kept, 0, 0.0
         for k in range(before):
-            if loss.spare_z[k] > u:
-                loss.spare_z[kept], loss.spare_order[kept] = loss.spare_z[k], loss.spare_order[k]
+            if z[k] > u:
+                z[kept], order[kept] = z[k], order[k]
                 kept += 1
-                total += loss.spare_z[k]
+                total += z[k]
         if kept:
             u = max((total - own) / (kept + 1), (total - cap) / kept)
     floor[0] = u
     return kept
+
+
+cdef Py_ssize_t maximise_one(Samples samples, Loss loss, DualRows rows, Block* b, const real* scores,
+                             const double* support, double top, double own) noexcept nogil:
+    """`maximise` for one rank, where beta = max(z - u, 0) needs no order."""
+    cdef double z, total = b.q + b.gamma, cap = b.weight * loss.rho[0], u = max(-0.5 * own, -cap), floor
+    cdef Py_ssize_t k, n_found, count
+    cdef real lanes[CHUNK]
+    cdef real least
+    for k in range(rows.count):
+        loss.z[k], loss.order[k] = (support[k] - top) / total, rows.classes[k]
+    count = sieve(loss.z, loss.order, rows.count, cap, own, &u)
+    least = rounded_down(scores, top + u * total, top)
+    if loss.rest_z[0] >= least:
+        floor = u
+        if samples.n_classes >= CHUNK:
+            # A few of the best raise the floor, so that few are found.
+            lane_maxima(samples, scores, lanes)
+            for k in range(CHUNK):
+                loss.spare_z[k] = (lanes[k] - top) / total
+            sieve(loss.spare_z, loss.spare_order, CHUNK, cap, own, &floor)
+            least = rounded_down(scores, top + floor * total, top)
+        n_found = at_least(samples, scores, least, samples.changed)
+        for k in range(n_found):
+            z = (scores[samples.changed[k]] - top) / total
+            if z > floor:
+                loss.z[count], loss.order[count] = z, samples.changed[k]
+                count += 1
+        count = sieve(loss.z, loss.order, count, cap, own, &u)
+    for k in range(count):
+        loss.beta[k] = loss.z[k] - u
+    return count
 
 
 cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, real* scores,
@@ -164,7 +184,7 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
     Solved for the classes of the list and the best others; then any that exceed the solution's
     threshold join, until none does.
     """
-    cdef Py_ssize_t k, count = 0, known
+    cdef Py_ssize_t k, count, known
     cdef double total = b.q + b.gamma, ahead = 0.0, top, own, floor
     top = loss.rest_z[0] if loss.n_rest else -INFINITY
     for k in range(rows.count):
@@ -174,25 +194,21 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
     own = (top - (b.own - b.q * ahead)) / total
     if not own > 0.0:
         return 0
-    if loss.n_ranks > 1:
-        for k in range(loss.n_rest):
-            loss.z[k], loss.order[k] = (loss.rest_z[k] - top) / total, loss.rest_order[k]
-        count = loss.n_rest
+    if loss.n_ranks == 1:
+        return maximise_one(samples, loss, rows, b, scores, support, top, own)
+    for k in range(loss.n_rest):
+        loss.z[k], loss.order[k] = (loss.rest_z[k] - top) / total, loss.rest_order[k]
+    count = loss.n_rest
     for k in range(rows.count):
         loss.insert(0, count, (support[k] - top) / total, rows.classes[k])
         count += 1
-    floor = loss.least(b.weight, own)
-    if count:
-        floor = max(floor, loss.solve(count, b.weight, own))
+    floor = max(loss.least(b.weight, own), loss.solve(count, b.weight, own))
     known = -1
     while count != known and floor < INFINITY:
         known = count
-        count = collect(samples, loss, b, scores, count, top, total, own, floor)
+        count = collect(samples, loss, scores, count, top, total, floor)
         if count > known:
             floor = loss.solve(count, b.weight, own)
-        if loss.n_ranks == 1:
-            # The rest lie below a bound of this floor.
-            break
     return count
 
 

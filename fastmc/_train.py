@@ -321,7 +321,7 @@ class Run:
                      C=1.0 / solver.lam_n, lam=solver.lam, smoothing=solver.smoothing,
                      n_samples=problem.n_samples, solver=solver.kind, certificate=self.certificate,
                      status=self.status, n_passes=self.passes, history=self.history,
-                     dual=self.dual(), sample_weight=problem.weight)
+                     dual=self.dual, sample_weight=problem.weight)
 
 
 def _initial_dual(init, problem, spec):

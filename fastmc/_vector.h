@@ -7,9 +7,9 @@
 #include <Python.h>
 
 #define TABLE(real, suffix) \
-    void (*scores_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
+    void (*scores_##suffix)(const double *, const int *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     void (*dense_scores_##suffix)(const double *, Py_ssize_t, const real *, Py_ssize_t, real *, Py_ssize_t); \
-    void (*update_##suffix)(const double *, const Py_ssize_t *, Py_ssize_t, const real *, Py_ssize_t, real *); \
+    void (*update_##suffix)(const double *, const int *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     real (*largest_##suffix)(const real *, Py_ssize_t); \
     void (*lane_maxima_##suffix)(const real *, Py_ssize_t, real *); \
     real (*lane_bound_##suffix)(const real *, Py_ssize_t, Py_ssize_t); \
@@ -27,7 +27,7 @@ typedef struct {
     const char *name;
     TABLE(float, f)
     TABLE(double, d)
-    void (*scores_fd)(const double *, const Py_ssize_t *, Py_ssize_t, const float *, Py_ssize_t, double *);
+    void (*scores_fd)(const double *, const int *, Py_ssize_t, const float *, Py_ssize_t, double *);
     void (*dense_scores_fd)(const double *, Py_ssize_t, const float *, Py_ssize_t, double *, Py_ssize_t);
 } vector_table;
 
@@ -97,6 +97,7 @@ static int BIT_COUNT(unsigned bits) {
 #define WEIGHT float
 #define NAME(x) baseline_fd_##x
 #include "_vector_scores.h"
+#undef WIDEN
 #undef REAL
 #undef NAME
 #undef BYTES
@@ -119,8 +120,10 @@ static int BIT_COUNT(unsigned bits) {
 #include "_vector_loops.h"
 #define REAL double
 #define WEIGHT float
+#define WIDEN(v) _mm256_cvtps_pd((__m128)(v))
 #define NAME(x) avx2_fd_##x
 #include "_vector_scores.h"
+#undef WIDEN
 #undef REAL
 #undef NAME
 #undef BYTES
@@ -142,8 +145,10 @@ static int BIT_COUNT(unsigned bits) {
 #include "_vector_loops.h"
 #define REAL double
 #define WEIGHT float
+#define WIDEN(v) _mm512_cvtps_pd((__m256)(v))
 #define NAME(x) avx512_fd_##x
 #include "_vector_scores.h"
+#undef WIDEN
 #undef REAL
 #undef NAME
 #undef BYTES

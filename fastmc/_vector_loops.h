@@ -6,11 +6,11 @@
 #define WEIGHT REAL
 #include "_vector_scores.h"
 
-/* w[at[t] + j] += x[t] coef[j], j < m */
-TARGET static void NAME(update)(const double *x, const Py_ssize_t *at, Py_ssize_t nnz,
+/* w[at[t] m + j] += x[t] coef[j], j < m */
+TARGET static void NAME(update)(const double *x, const int *at, Py_ssize_t nnz,
                                 const REAL *coef, Py_ssize_t m, REAL *w) {
     for (Py_ssize_t t = 0; t < nnz; t++) {
-        REAL *row = w + at[t];
+        REAL *row = w + at[t] * m;
         const REAL value = (REAL)x[t];
         Py_ssize_t j = 0;
 #if VECTORS

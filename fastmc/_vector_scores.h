@@ -8,7 +8,12 @@ typedef WEIGHT NAME(full_w) __attribute__((vector_size(SIZE), aligned(sizeof(WEI
 typedef WEIGHT NAME(half_w) __attribute__((vector_size(SIZE / 2), aligned(sizeof(WEIGHT)), may_alias));
 typedef REAL NAME(one);
 typedef WEIGHT NAME(one_w);
+/* The compiler may convert half a vector at a time. */
+#if defined(WIDEN)
+#define AS_full(value, type) ((type)WIDEN(value))
+#else
 #define AS_full __builtin_convertvector
+#endif
 #define AS_half __builtin_convertvector
 #define AS_one(value, type) ((type)(value))
 
@@ -16,7 +21,7 @@ typedef WEIGHT NAME(one_w);
 #define TILE(size, n) do { \
     NAME(size) sum[n] = {0}; \
     for (Py_ssize_t t = 0; t < nnz; t++) { \
-        const NAME(size##_w) *row = (const NAME(size##_w) *)(w + at[t] + j); \
+        const NAME(size##_w) *row = (const NAME(size##_w) *)(w + at[t] * m + j); \
         const REAL value = (REAL)x[t]; \
         _Pragma("GCC unroll 8") \
         for (int k = 0; k < n; k++) sum[k] += value * AS_##size(row[k], NAME(size)); \
@@ -41,8 +46,8 @@ typedef WEIGHT NAME(one_w);
 } while (0)
 #endif
 
-/* out[j] = sum over t of x[t] w[at[t] + j], j < m */
-TARGET static void NAME(scores)(const double *x, const Py_ssize_t *at, Py_ssize_t nnz, const WEIGHT *w,
+/* out[j] = sum over t of x[t] w[at[t] m + j], j < m */
+TARGET static void NAME(scores)(const double *x, const int *at, Py_ssize_t nnz, const WEIGHT *w,
                                 Py_ssize_t m, REAL *out) {
     Py_ssize_t j = 0;
 #if VECTORS
@@ -72,7 +77,7 @@ TARGET static void NAME(scores)(const double *x, const Py_ssize_t *at, Py_ssize_
 #endif
     for (; j < m; j++) {
         REAL sum = 0;
-        for (Py_ssize_t t = 0; t < nnz; t++) sum += (REAL)x[t] * (REAL)w[at[t] + j];
+        for (Py_ssize_t t = 0; t < nnz; t++) sum += (REAL)x[t] * (REAL)w[at[t] * m + j];
         out[j] = sum;
     }
 }

@@ -85,13 +85,16 @@ class Samples:
         return self.cost[i if self.cost_per_sample else self.label[i]][j]
 
     def add_cost(self, i, scores):
-        """Add the costs of sample i to its scores, in place (the own class costs nothing)."""
+        """Add the costs of sample i to its scores, in place, up to a number that is the same for all classes.
+
+        No loss and no dual feels such a number. Of costs that are all 1 a single entry changes.
+        """
         own = scores[self.label[i]]
-        if self.cost is None:
-            cost = [1.0] * self.n_classes
-        else:
-            cost = self.cost[i if self.cost_per_sample else self.label[i]]
         real = type(own)
+        if self.cost is None:
+            scores[self.label[i]] = own - real(1.0)
+            return
+        cost = self.cost[i if self.cost_per_sample else self.label[i]]
         for j in range(self.n_classes):
             scores[j] += real(cost[j])
         scores[self.label[i]] = own

@@ -146,49 +146,56 @@ def maximise(loss, rows, b, scores, support, real):
     loss.z, loss.order = [], []
     if not own > 0.0:
         return
-    if loss.n_ranks > 1:
-        loss.z = [(z - top) / total for z in loss.rest_z]
-        loss.order = list(loss.rest_order)
+    if loss.n_ranks == 1:
+        maximise_one(loss, rows, b, scores, support, top, own, real)
+        return
+    loss.z = [(z - top) / total for z in loss.rest_z]
+    loss.order = list(loss.rest_order)
     for j, value in zip(rows.classes, support):
         loss.insert((value - top) / total, j)
-    floor = loss.least(b.weight, own)
-    if loss.z:
-        floor = max(floor, loss.solve(b.weight, own))
+    floor = max(loss.least(b.weight, own), loss.solve(b.weight, own))
     known = -1
     while len(loss.z) != known and floor < math.inf:
         known = len(loss.z)
-        collect(loss, b, scores, top, total, own, floor, real)
+        for z, j in candidates(scores, top, total, floor, real):
+            loss.insert(z, j)
+            scores[j] = -math.inf
         if len(loss.z) > known:
             floor = loss.solve(b.weight, own)
-        if loss.n_ranks == 1:
-            # The rest lie below a bound of this floor.
-            break
 
 
-def collect(loss, b, scores, top, total, own, floor, real):
-    """Take out the other classes with z above the floor to the sorted ones."""
-    cap = b.weight * loss.rho[0]
-    if loss.n_ranks == 1 and len(scores) >= CHUNK:
-        # A few of the best raise the floor, so that few are found.
-        lanes = [(float(max(scores[lane::CHUNK])) - top) / total for lane in range(CHUNK)]
-        floor = sieve([(z, -1) for z in lanes], cap, own, floor)[1]
-    limit = top + floor * total
-    # Rounded down: what is not above the floor stays.
-    least = real(limit - (1e-6 if real is np.float32 else 1e-15) * (abs(limit) + abs(top)))
+def maximise_one(loss, rows, b, scores, support, top, own, real):
+    """`maximise` for one rank, where beta = max(z - u, 0) needs no order."""
+    total, cap = b.q + b.gamma, b.weight * loss.rho[0]
+    listed = [((value - top) / total, j) for j, value in zip(rows.classes, support)]
+    kept, u = sieve(listed, cap, own, max(-0.5 * own, -cap))
+    if loss.rest_z[0] >= rounded_down(top + u * total, top, real):
+        floor = u
+        if len(scores) >= CHUNK:
+            # A few of the best raise the floor, so that few are found.
+            lanes = [(float(max(scores[lane::CHUNK])) - top) / total for lane in range(CHUNK)]
+            floor = sieve([(z, -1) for z in lanes], cap, own, u)[1]
+        kept, u = sieve(kept + candidates(scores, top, total, floor, real), cap, own, u)
+    loss.order, loss.beta = [j for _, j in kept], [z - u for z, _ in kept]
+
+
+def rounded_down(limit, top, real):
+    """A score that is not above the limit, in the precision of the scores."""
+    return real(limit - (1e-6 if real is np.float32 else 1e-15) * (abs(limit) + abs(top)))
+
+
+def candidates(scores, top, total, floor, real):
+    """(z, class) of the other classes with z above the floor."""
+    least = rounded_down(top + floor * total, top, real)
     found = [((float(score) - top) / total, j) for j, score in enumerate(scores) if score >= least]
-    found = [(z, j) for z, j in found if z > floor]
-    if loss.n_ranks == 1:
-        found = sieve(found, cap, own, floor)[0]
-    for z, j in found:
-        loss.insert(z, j)
-        scores[j] = -math.inf
+    return [(z, j) for z, j in found if z > floor]
 
 
 def sieve(found, cap, own, u):
-    """Drop those that get nothing even without the other classes, so that few are sorted; returns u, too.
+    """(those above the solution u of one rank, u), from a lower bound of it.
 
-    For one rank u is the larger of the roots of u + own = sum of max(z - u, 0) and of that sum = cap. That of
-    any set of classes above it is a lower bound, so that it can grow class by class (Condat, 2016).
+    u is the larger of the roots of u + own = sum of max(z - u, 0) and of that sum = cap. What any set of classes
+    gives is a lower bound (Michelot, 1986), so that it can grow class by class (Condat, 2016).
     """
     kept, total = [], 0.0
     for z, j in found:
@@ -196,8 +203,10 @@ def sieve(found, cap, own, u):
             kept.append((z, j))
             total += z
             u = max((total - own) / (len(kept) + 1), (total - cap) / len(kept))
-    while len(kept) < len(found):
-        found, kept, total = kept, [(z, j) for z, j in kept if z > u], 0.0
+    before = None
+    while len(kept) != before:
+        before, total = len(kept), 0.0
+        kept = [(z, j) for z, j in kept if z > u]
         for z, _ in kept:
             total += z
         if kept:
