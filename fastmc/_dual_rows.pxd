@@ -1,11 +1,12 @@
+cdef struct Entry:
+    double beta, before
+    int j
+
+
 cdef struct Row:
-    # One allocation: two lists of `capacity` doubles, then two of as many class numbers.
-    double* betas
-    int* classes
-    int capacity
-    int count[2]
-    # Which of the two lists is the current one; the other is the one before.
-    int side
+    # The current list, then the classes that only the list before has, with beta = 0
+    Entry* entries
+    int n_now, count, capacity
 
 
 cdef class DualRows:
@@ -25,6 +26,7 @@ cdef class DualRows:
     cdef void expect(self, Py_ssize_t i) noexcept nogil
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil
     cdef void open(self, Py_ssize_t i, double momentum) noexcept nogil
+    # Of the open row
     cdef int replace(self, Py_ssize_t i, const Py_ssize_t* classes, const double* beta,
                      Py_ssize_t count) noexcept nogil
     cdef int grow(self, Row* row, Py_ssize_t needed) noexcept nogil

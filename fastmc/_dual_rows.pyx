@@ -1,7 +1,6 @@
 """The dual as short lists. See fastmc.reference.dual_rows."""
 import numpy as np
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
 
 from fastmc._vector cimport PREFETCH
 
@@ -26,74 +25,68 @@ cdef class DualRows:
         cdef Py_ssize_t i
         if self.rows != NULL and self.owned:
             for i in range(self.n_samples):
-                free(self.rows[i].betas)
+                free(self.rows[i].entries)
             free(self.rows)
 
     cdef void expect(self, Py_ssize_t i) noexcept nogil:
         PREFETCH(&self.rows[i])
 
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil:
-        if self.rows[i].betas != NULL:
-            PREFETCH(self.rows[i].betas)
-            PREFETCH(self.rows[i].classes)
+        cdef const char* entries = <const char*> self.rows[i].entries
+        if entries != NULL:
+            PREFETCH(entries)
+            PREFETCH(entries + 64)
+            PREFETCH(entries + 128)
 
     cdef void open(self, Py_ssize_t i, double momentum) noexcept nogil:
         cdef Row* row = &self.rows[i]
-        cdef Py_ssize_t now = row.side * row.capacity, before = (1 - row.side) * row.capacity
-        cdef Py_ssize_t count = row.count[row.side], k, at
-        cdef int* classes = self.classes
-        cdef int* slot = self.slot
-        cdef double* beta = self.beta
-        cdef double* ahead = self.ahead
-        for k in range(count):
-            classes[k] = row.classes[now + k]
-            beta[k] = ahead[k] = row.betas[now + k]
-        if momentum > 0.0:
-            for k in range(count):
-                ahead[k] += momentum * beta[k]
-                slot[classes[k]] = k + 1
-            for k in range(row.count[1 - row.side]):
-                at = slot[row.classes[before + k]] - 1
-                if at < 0:
-                    at, count = count, count + 1
-                    classes[at] = row.classes[before + k]
-                    beta[at] = ahead[at] = 0.0
-                ahead[at] -= momentum * row.betas[before + k]
-            for k in range(count):
-                slot[classes[k]] = 0
-        self.count = count
+        cdef Entry* entry = row.entries
+        cdef Py_ssize_t k
+        self.count = row.count if momentum > 0.0 else row.n_now
+        for k in range(self.count):
+            self.classes[k] = entry[k].j
+            self.beta[k] = entry[k].beta
+            self.ahead[k] = entry[k].beta + momentum * entry[k].beta - momentum * entry[k].before
 
     cdef int replace(self, Py_ssize_t i, const Py_ssize_t* classes, const double* beta,
                      Py_ssize_t count) noexcept nogil:
         cdef Row* row = &self.rows[i]
-        cdef Py_ssize_t start, k
-        if count > row.capacity and self.grow(row, count) < 0:
-            return -1
-        row.side = 1 - row.side
-        row.count[row.side] = count
-        start = row.side * row.capacity
+        cdef Entry* entry
+        cdef Py_ssize_t k, at, kept = 0, n_before = row.n_now
+        for k in range(n_before):
+            self.slot[self.classes[k]] = k + 1
         for k in range(count):
-            row.classes[start + k] = classes[k]
-            row.betas[start + k] = beta[k]
+            kept += self.slot[classes[k]] != 0
+        if count + n_before - kept > row.capacity and self.grow(row, count + n_before - kept) < 0:
+            for k in range(n_before):
+                self.slot[self.classes[k]] = 0
+            return -1
+        row.n_now, row.count = count, count + n_before - kept
+        entry = row.entries
+        for k in range(count):
+            at = self.slot[classes[k]]
+            self.slot[classes[k]] = 0
+            entry[k].j, entry[k].beta = classes[k], beta[k]
+            entry[k].before = self.beta[at - 1] if at else 0.0
+        entry += count
+        for k in range(n_before):
+            if self.slot[self.classes[k]]:
+                self.slot[self.classes[k]] = 0
+                entry.j, entry.beta, entry.before = self.classes[k], 0.0, self.beta[k]
+                entry += 1
         return 0
 
     cdef int grow(self, Row* row, Py_ssize_t needed) noexcept nogil:
-        cdef Py_ssize_t capacity = max(4, 2 * row.capacity), side
-        cdef double* betas
-        cdef int* classes
+        """Room for more entries; what is there is in the open row."""
+        cdef Py_ssize_t capacity = max(4, 2 * row.capacity)
+        cdef Entry* entries
         while capacity < needed:
             capacity *= 2
-        betas = <double*> malloc(2 * capacity * (sizeof(double) + sizeof(int)))
-        if betas == NULL:
+        entries = <Entry*> malloc(capacity * sizeof(Entry))
+        if entries == NULL:
             return -1
-        classes = <int*> (betas + 2 * capacity)
-        for side in range(2):
-            memcpy(betas + side * capacity, row.betas + side * row.capacity,
-                   row.count[side] * sizeof(double))
-            memcpy(classes + side * capacity, row.classes + side * row.capacity,
-                   row.count[side] * sizeof(int))
-        free(row.betas)
-        row.betas, row.classes, row.capacity = betas, classes, capacity
+        free(row.entries)
+        row.entries, row.capacity = entries, capacity
         return 0
 
     def view(self):
@@ -101,25 +94,19 @@ cdef class DualRows:
 
     def forget(self):
         """The lists before are the current ones."""
-        cdef Py_ssize_t i, k, count, now, before
+        cdef Py_ssize_t i, k
         cdef Row* row
         for i in range(self.n_samples):
             row = &self.rows[i]
-            now, before = row.side * row.capacity, (1 - row.side) * row.capacity
-            count = row.count[row.side]
-            row.count[1 - row.side] = count
-            for k in range(count):
-                row.classes[before + k] = row.classes[now + k]
-                row.betas[before + k] = row.betas[now + k]
+            row.count = row.n_now
+            for k in range(row.count):
+                row.entries[k].before = row.entries[k].beta
 
     def scale(self, double factor):
-        cdef Py_ssize_t i, k, first
-        cdef Row* row
+        cdef Py_ssize_t i, k
         for i in range(self.n_samples):
-            row = &self.rows[i]
-            first = row.side * row.capacity
-            for k in range(first, first + row.count[row.side]):
-                row.betas[k] *= factor
+            for k in range(self.rows[i].n_now):
+                self.rows[i].entries[k].beta *= factor
 
     def set_rows(self, indptr, indices, values):
         cdef const long long[::1] starts = np.ascontiguousarray(indptr, dtype=np.int64)
@@ -129,6 +116,7 @@ cdef class DualRows:
         cdef Py_ssize_t at, count
         for i in range(self.n_samples):
             at, count = starts[i], starts[i + 1] - starts[i]
+            self.open(i, 0.0)
             if self.replace(i, &classes[at] if count else NULL, &beta[at] if count else NULL, count) < 0:
                 raise MemoryError("no memory for the dual")
         self.forget()
@@ -138,15 +126,15 @@ cdef class DualRows:
         cdef Row* row
         cdef long long[::1] indptr = np.zeros(self.n_samples + 1, dtype=np.int64)
         for i in range(self.n_samples):
-            indptr[i + 1] = indptr[i] + self.rows[i].count[self.rows[i].side]
+            indptr[i + 1] = indptr[i] + self.rows[i].n_now
         indices = np.empty(indptr[self.n_samples], dtype=np.intc)
         values = np.empty(indptr[self.n_samples])
         cdef int[::1] classes = indices
         cdef double[::1] beta = values
         for i in range(self.n_samples):
             row = &self.rows[i]
-            for k in range(row.side * row.capacity, row.side * row.capacity + row.count[row.side]):
-                classes[at] = row.classes[k]
-                beta[at] = row.betas[k]
+            for k in range(row.n_now):
+                classes[at] = row.entries[k].j
+                beta[at] = row.entries[k].beta
                 at += 1
         return np.asarray(indptr), indices, values

@@ -331,7 +331,7 @@ def objective(problem, spec, rows, parts, smoothing, engine="cython", n_threads=
                 kernels["predict"].scores(own, weights, start, scores[:, first: first + weights.shape[1]])
             kernels["objective"].objective(samples[0], loss, rows, scores, smoothing, start, *arrays)
 
-    over_blocks(work, n, n if n_threads == 1 else -(-n // 16), n_threads)
+    over_blocks(work, n, n if n_threads == 1 else -(-n // (2 * n_threads)), n_threads)
     return arrays
 
 

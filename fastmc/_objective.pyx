@@ -7,7 +7,7 @@ from fastmc._samples cimport Samples
 
 
 def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_n, Py_ssize_t first):
-    cdef Py_ssize_t m = samples.n_classes, i, k, count, start
+    cdef Py_ssize_t m = samples.n_classes, i, k, count
     cdef double own
     cdef double[::1] scratch = np.zeros(weights.shape[1])
     cdef double* coef = &scratch[0]
@@ -20,16 +20,16 @@ def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_
     with nogil:
         for i in range(samples.n_samples):
             row = &rows.rows[i]
-            count, start, own = row.count[row.side], row.side * row.capacity, 0.0
+            count, own = row.n_now, 0.0
             if count == 0:
                 continue
             samples.load_columns(i, first, last)
             if samples.nnz == 0:
                 continue
             for k in range(count):
-                classes[k] = row.classes[start + k]
-                coef[classes[k]] = -row.betas[start + k] / lam_n
-                own += row.betas[start + k]
+                classes[k] = row.entries[k].j
+                coef[classes[k]] = -row.entries[k].beta / lam_n
+                own += row.entries[k].beta
             classes[count] = samples.label[i]
             coef[classes[count]] = own / lam_n
             samples.update_classes(coef, classes, count + 1, samples.stride, origin)
@@ -39,7 +39,7 @@ def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_
 
 def objective(Samples samples, Loss loss, DualRows rows, double[:, ::1] block, double smoothing,
               Py_ssize_t start, double[::1] losses, double[::1] gains, double[::1] inner, double[::1] margins):
-    cdef Py_ssize_t m = samples.n_classes, i, j, k, y, first
+    cdef Py_ssize_t m = samples.n_classes, i, j, k, y
     cdef double weight, beta, own, squares, value
     cdef double[::1] scratch = np.zeros(2 * m)
     cdef double* target = &scratch[0]
@@ -52,13 +52,12 @@ def objective(Samples samples, Loss loss, DualRows rows, double[:, ::1] block, d
             row = &rows.rows[i]
             own = squares = 0.0
             losses[i] = gains[i] = inner[i] = 0.0
-            first = row.side * row.capacity
-            for k in range(first, first + row.count[row.side]):
-                beta = row.betas[k]
+            for k in range(row.n_now):
+                j, beta = row.entries[k].j, row.entries[k].beta
                 own += beta
                 squares += beta * beta
-                gains[i] += beta * samples.class_cost(i, row.classes[k])
-                inner[i] += beta * (scores[y] - scores[row.classes[k]])
+                gains[i] += beta * samples.class_cost(i, j)
+                inner[i] += beta * (scores[y] - scores[j])
             if weight > 0.0:
                 gains[i] -= 0.5 * (smoothing / weight) * (squares + own * own)
             samples.add_cost(i, scores)

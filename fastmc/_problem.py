@@ -342,13 +342,13 @@ def squared_row_norms(X):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
     norms = np.zeros(X.shape[0])
     # Some rows at a time: their squares stay in the cache.
-    for first in range(0, X.shape[0], 1024):
-        starts = X.indptr[first:first + 1025]
+    for first in range(0, X.shape[0], 128):
+        starts = X.indptr[first:first + 129]
         squares = np.square(X.data[starts[0]:starts[-1]], dtype=np.float64)
         # reduceat sums from one start to the next; rows without entries have no start of their own.
         filled = np.diff(starts) > 0
         if filled.any():
-            norms[first:first + 1024][filled] = np.add.reduceat(squares, starts[:-1][filled] - starts[0])
+            norms[first:first + 128][filled] = np.add.reduceat(squares, starts[:-1][filled] - starts[0])
     return norms
 
 
