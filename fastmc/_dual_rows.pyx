@@ -102,6 +102,14 @@ cdef class DualRows:
             for k in range(row.count):
                 row.entries[k].before = row.entries[k].beta
 
+    def empty(self):
+        cdef Py_ssize_t i
+        out = np.empty(self.n_samples, dtype=bool)
+        cdef unsigned char[::1] flags = out.view(np.uint8)
+        for i in range(self.n_samples):
+            flags[i] = self.rows[i].count == 0
+        return out
+
     def scale(self, double factor):
         cdef Py_ssize_t i, k
         for i in range(self.n_samples):

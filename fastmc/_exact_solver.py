@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fastmc._certificate import squared_norm
+from fastmc._pace import Momentum, Rest
 from fastmc._solver_base import Candidate, Solver, modules
 from fastmc._threads import count_threads, over_blocks, over_slices
 
@@ -60,6 +61,7 @@ class ExactSolver(Solver):
         self.rows = self.kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
         self.dual_estimate, self.momentum, self.n_passes = 0.0, Momentum(), 0
         self.passes_since_refresh, self.full_gap = 0, None
+        self.rest, self.with_loss = Rest(problem.n_samples), []
         if sampling == "gap":
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
         # W(A) in float64 of the last `terms`, and the certified W that may be asked for.
@@ -133,19 +135,22 @@ class ExactSolver(Solver):
             yield from self.refresh()
         elif self.n_passes % self.REFRESH == self.REFRESH - 1:
             self.undo_drift()
-        order, b, before = self.draw(rng), 0.0, self.dual_estimate
+        active, b, before = self.active, 0.0, self.dual_estimate
         if self.sampling == "permutation":
+            active = self.rest.awake(active, self.n_passes)
             b = self.momentum.next()
             if self.momentum.count:
                 # The pass before the first that extrapolates leaves the last W.
                 for share in self.shares:
                     self.kernels["sdca"].extrapolate(share.samples, share.weights, share.last, b)
-        for start, stop in self.slices(len(self.active)):
+        order = self.draw(rng, active)
+        for start, stop in self.slices(len(active)):
             self.visit(order, start, stop, b)
             self.oracle_calls += stop - start
             yield
         self.passes_since_refresh += 1
         self.n_passes += 1
+        self.rest.saw(active, self.rows.empty() & (self.gaps == 0.0), self.n_passes)
         self.dual_estimate = float(self.gains.mean()) - 0.5 * self.lam * self.squared_norm()
         self.momentum.saw(self.dual_estimate, self.gap_estimate())
         if self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
@@ -161,6 +166,9 @@ class ExactSolver(Solver):
         else:
             share = self.shares[0]
             self.kernels["sdca"].sdca_pass(share.samples, share.loss, share.weights, *shared)
+
+    def wake(self):
+        self.rest.wake(self.with_loss)
 
     def squared_norm(self):
         """||W||^2 at the precision of W, the same bits however W is shared out."""
@@ -206,6 +214,7 @@ class ExactSolver(Solver):
             np.multiply(part, scale / rho, out=share.weights[:, : part.shape[1]], casting="same_kind")
         self.n_passes, self.full_gap = 0, None
         self.momentum.restart()
+        self.rest = Rest(self.problem.n_samples)
         if not tame(self.problem, self.lam, self.smoothing):
             self.leave_single()
 
@@ -244,7 +253,7 @@ class ExactSolver(Solver):
             # A pass that was broken off leaves blocks of W that went ahead.
             self.refresh_weights()
         losses, gains, inner, margins = self.objective([(share.first, share.weights) for share in self.shares])
-        norm, parts = self.squared_norm(), self.rows.rows_of()
+        norm, parts, self.with_loss = self.squared_norm(), self.rows.rows_of(), losses > 0.0
         scale, risk = self.best_scale(norm, margins, losses)
         primal = 0.5 * self.lam * scale * scale * norm + risk
         dual = float(gains.mean()) - float(inner.mean()) + 0.5 * self.lam * (norm - 2.0 * self.drift(parts))
@@ -372,39 +381,6 @@ def aligned_zeros(shape, dtype):
     memory = np.zeros(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start: start + size].view(dtype).reshape(shape)
-
-
-class Momentum:
-    """How far a pass extrapolates from the last two; none again when the dual falls.
-
-    Nesterov's growing momentum, at most b = r / (2 - r) where the gap falls by a factor r a pass: at
-    condition number 1/q the best is b = (1 - sqrt q) / (1 + sqrt q), with which r is about 1 - sqrt q.
-    """
-
-    WINDOW = 4
-    CAP = 0.98
-
-    def __init__(self):
-        self.restart()
-
-    def restart(self):
-        self.count, self.dual, self.gaps = 0, -math.inf, []
-
-    def saw(self, dual, gap):
-        """Dual value and estimated gap after a pass."""
-        self.count = 0 if dual < self.dual else self.count + (len(self.gaps) > 0)
-        self.dual = dual
-        self.gaps = [*self.gaps[-self.WINDOW:], gap]
-
-    def next(self):
-        if self.count < 2:
-            return 0.0
-        b = (self.count - 1.0) / (self.count + 2.0)
-        if self.gaps[0] > self.gaps[-1] > 0.0:
-            rate = (self.gaps[-1] / self.gaps[0]) ** (1.0 / (len(self.gaps) - 1))
-            b = min(b, rate / (2.0 - rate))
-        # In steps, so that the rounding of sums does not show.
-        return round(min(b, self.CAP), 3)
 
 
 def betas(dual, label):

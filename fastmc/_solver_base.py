@@ -62,19 +62,22 @@ class Solver:
         for start in range(0, count, length):
             yield start, min(start + length, count)
 
-    def draw(self, rng):
-        """The order of one pass; samples of weight zero have no block."""
-        count = len(self.active)
+    def draw(self, rng, active):
+        """The order of one pass over the active samples; those of weight zero have no block."""
+        count = len(active)
         if self.sampling == "gap":
             self.gap_order.draw(rng.random(count))
             return self.gap_order
         if self.sampling == "cyclic":
-            samples = self.active
+            samples = active
         elif self.sampling == "uniform":
-            samples = self.active[rng.integers(count, size=count)]
+            samples = active[rng.integers(count, size=count)]
         else:
-            samples = self.active[rng.permutation(count)]
+            samples = rng.permutation(active)
         return self.kernels["order"].ListOrder(samples)
+
+    def wake(self):
+        """The last certificate was not good enough: let no sample rest that it saw a loss of."""
 
     def refresh(self):
         """All block gaps anew, at W(A) freed of the rounding of many steps."""

@@ -97,7 +97,7 @@ class BlockSolver(DenseSolver):
     def sweep(self, rng):
         if self.refresh_due():
             yield from self.refresh()
-        order = self.draw(rng)
+        order = self.draw(rng, self.active)
         for start, stop in self.slices(len(self.active)):
             self.visit(order, start, stop)
             yield

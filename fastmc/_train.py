@@ -301,6 +301,8 @@ class Run:
                     self.status = "stopped"
                 elif self.due(tol):
                     self.check()
+                    if not self.converged(tol):
+                        self.solver.wake()
         if self.status != "converged":
             self.check()
             if self.converged(tol):

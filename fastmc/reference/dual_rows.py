@@ -52,6 +52,10 @@ class DualRows:
         """The lists before are the current ones: no momentum."""
         self.before[:] = [list(row) for row in self.now]
 
+    def empty(self):
+        """Whether both lists are, for each sample."""
+        return np.array([not now and not before for now, before in zip(self.now, self.before)])
+
     def scale(self, factor):
         """The current beta times a factor; the next steps must be without momentum."""
         self.now = [[(j, factor * b) for j, b in row] for row in self.now]

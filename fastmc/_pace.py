@@ -1,0 +1,64 @@
+"""How the passes of exact block maximisation go on: how far they extrapolate, and which samples they leave out."""
+import math
+
+import numpy as np
+
+
+class Momentum:
+    """How far a pass extrapolates from the last two; none again when the dual falls.
+
+    Nesterov's growing momentum, at most b = r / (2 - r) where the gap falls by a factor r a pass: at
+    condition number 1/q the best is b = (1 - sqrt q) / (1 + sqrt q), with which r is about 1 - sqrt q.
+    """
+
+    WINDOW = 4
+    CAP = 0.98
+
+    def __init__(self):
+        self.restart()
+
+    def restart(self):
+        self.count, self.dual, self.gaps = 0, -math.inf, []
+
+    def saw(self, dual, gap):
+        """Dual value and estimated gap after a pass."""
+        self.count = 0 if dual < self.dual else self.count + (len(self.gaps) > 0)
+        self.dual = dual
+        self.gaps = [*self.gaps[-self.WINDOW:], gap]
+
+    def next(self):
+        if self.count < 2:
+            return 0.0
+        b = (self.count - 1.0) / (self.count + 2.0)
+        if self.gaps[0] > self.gaps[-1] > 0.0:
+            rate = (self.gaps[-1] / self.gaps[0]) ** (1.0 / (len(self.gaps) - 1))
+            b = min(b, rate / (2.0 - rate))
+        # In steps, so that the rounding of sums does not show.
+        return round(min(b, self.CAP), 3)
+
+
+class Rest:
+    """Samples that passes leave out for a while, because visit after visit nothing is to do there.
+
+    Those are samples without a loss whose lists, now and before, are empty: momentum does not move them either.
+    One found so v times running rests for 2 v passes, at most 16: its turn comes anyway, and `wake` ends it.
+    """
+
+    GROWTH, LONGEST = 2, 16
+
+    def __init__(self, n_samples):
+        self.idle, self.until = np.zeros((2, n_samples), dtype=np.int64)
+
+    def awake(self, active, n_passes):
+        """Those of the active samples whose turn it is; all of them if it is nobody's."""
+        samples = active[self.until[active] <= n_passes]
+        return samples if len(samples) else active
+
+    def saw(self, visited, idle, n_passes):
+        """The samples of the n-th pass, and of all samples whether they are idle now."""
+        count = np.where(idle[visited], self.idle[visited] + 1, 0)
+        self.idle[visited] = count
+        self.until[visited] = n_passes + np.minimum(self.GROWTH * count, self.LONGEST)
+
+    def wake(self, samples):
+        self.until[samples] = 0
