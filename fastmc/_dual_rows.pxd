@@ -12,6 +12,8 @@ cdef struct Row:
 cdef class DualRows:
     cdef readonly Py_ssize_t n_samples, n_classes
     cdef Row* rows
+    # The first FEW entries of each row, in one piece; longer lists have memory of their own.
+    cdef Entry* block
     # A view has the lists of its owner.
     cdef DualRows owner
     cdef bint owned

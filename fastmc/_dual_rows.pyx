@@ -4,6 +4,9 @@ from libc.stdlib cimport calloc, free, malloc
 
 from fastmc._vector cimport PREFETCH
 
+cdef enum:
+    FEW = 4
+
 
 cdef class DualRows:
     """See fastmc.reference.dual_rows.DualRows."""
@@ -11,9 +14,16 @@ cdef class DualRows:
     def __cinit__(self, n_samples, n_classes, DualRows owner=None):
         self.n_samples, self.n_classes = n_samples, n_classes
         self.owner, self.owned = owner, owner is None
-        self.rows = owner.rows if owner is not None else <Row*> calloc(n_samples, sizeof(Row))
-        if self.rows == NULL:
-            raise MemoryError(f"no memory for the dual of {n_samples} samples")
+        cdef Py_ssize_t i
+        if owner is not None:
+            self.rows = owner.rows
+        else:
+            self.rows = <Row*> calloc(n_samples, sizeof(Row))
+            self.block = <Entry*> malloc(n_samples * FEW * sizeof(Entry))
+            if self.rows == NULL or self.block == NULL:
+                raise MemoryError(f"no memory for the dual of {n_samples} samples")
+            for i in range(self.n_samples):
+                self.rows[i].entries, self.rows[i].capacity = self.block + FEW * i, FEW
         cdef int[::1] classes = np.zeros(n_classes, dtype=np.intc)
         cdef int[::1] slot = np.zeros(n_classes, dtype=np.intc)
         cdef double[:, ::1] beta = np.zeros((2, n_classes))
@@ -23,20 +33,22 @@ cdef class DualRows:
 
     def __dealloc__(self):
         cdef Py_ssize_t i
-        if self.rows != NULL and self.owned:
+        if self.owned and self.rows != NULL and self.block != NULL:
             for i in range(self.n_samples):
-                free(self.rows[i].entries)
+                if self.rows[i].capacity > FEW:
+                    free(self.rows[i].entries)
+        if self.owned:
             free(self.rows)
+            free(self.block)
 
     cdef void expect(self, Py_ssize_t i) noexcept nogil:
         PREFETCH(&self.rows[i])
 
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil:
         cdef const char* entries = <const char*> self.rows[i].entries
-        if entries != NULL:
-            PREFETCH(entries)
-            PREFETCH(entries + 64)
-            PREFETCH(entries + 128)
+        PREFETCH(entries)
+        PREFETCH(entries + 64)
+        PREFETCH(entries + 128)
 
     cdef void open(self, Py_ssize_t i, double momentum) noexcept nogil:
         cdef Row* row = &self.rows[i]
@@ -78,14 +90,15 @@ cdef class DualRows:
 
     cdef int grow(self, Row* row, Py_ssize_t needed) noexcept nogil:
         """Room for more entries; what is there is in the open row."""
-        cdef Py_ssize_t capacity = max(4, 2 * row.capacity)
+        cdef Py_ssize_t capacity = 2 * row.capacity
         cdef Entry* entries
         while capacity < needed:
             capacity *= 2
         entries = <Entry*> malloc(capacity * sizeof(Entry))
         if entries == NULL:
             return -1
-        free(row.entries)
+        if row.capacity > FEW:
+            free(row.entries)
         row.entries, row.capacity = entries, capacity
         return 0
 
