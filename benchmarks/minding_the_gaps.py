@@ -5,9 +5,9 @@
     FASTMC_DATA=folder python benchmarks/minding_the_gaps.py cache     cache parameters (figure 2)
     FASTMC_DATA=folder python benchmarks/minding_the_gaps.py path      regularization path and grids
 
-A pass is n block steps, an effective pass n oracle calls (as in the paper). Full gap passes count
-as n oracle calls each; "core" effective passes leave them out. Gaps are those of the current W and A,
-computed here from their definitions and never timed. Seconds are CPU seconds of one thread, which
+A pass is n block steps (sdca leaves samples at rest out), an effective pass n oracle calls (as in the
+paper). Full gap passes count as n oracle calls each; "core" effective passes leave them out. Gaps are
+those of the current W and A, computed here from their definitions and never timed. Seconds are CPU seconds of one thread, which
 other work on the machine disturbs less than the clock. Results go to benchmarks/results.
 """
 import argparse

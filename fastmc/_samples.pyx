@@ -59,7 +59,7 @@ cdef class Samples:
         self.width = width
         self.bias = bias
         self.n_features = width + (bias != 0.0)
-        if self.n_features > INT_MAX:
+        if self.width >= INT_MAX:
             raise ValueError(f"X has {width} columns; at most {INT_MAX - 1} are supported")
         if weight_view.shape[0] != self.n_samples or sqnorm_view.shape[0] != self.n_samples:
             raise ValueError("label, weight and sqnorm must have one entry per sample")

@@ -89,7 +89,8 @@ def train(X: Matrix, y: ArrayLike, loss: str = "maxhinge", *, k: int = 1, own_cl
         Stop when the duality gap is at most tol times the primal objective. 0 runs the
         whole budget, with one certificate at the end (a callback can ask for more).
     max_passes : int
-        Budget in passes over the data (n_samples block updates, or one batch iteration).
+        Budget in passes over the data (n_samples block updates, or one batch iteration; sdca leaves samples
+        with nothing to do out of up to 16 passes running).
     max_time : float or None
         Budget in seconds.
     bias : float or None

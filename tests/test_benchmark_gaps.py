@@ -23,9 +23,12 @@ def check_traces(rows):
         assert row["primal"] >= best * (1 - 1e-10)
         assert row["gap"] == pytest.approx(row["primal"] - row["dual"], abs=1e-14)
         assert row["gap_estimate"] > 0 and row["seconds"] >= 0
-        # Every block step came from the oracle or from the cache.
+        # Every block step came from the oracle or from the cache; samples that rest take none.
         steps = row["core_effective_passes"] * N + row["cache_hits"]
-        assert steps == pytest.approx(row["passes"] * N)
+        if row["solver"] == "sdca-permutation" and row["passes"] > 1:
+            assert 0.9 * row["passes"] * N < steps <= row["passes"] * N
+        else:
+            assert steps == pytest.approx(row["passes"] * N)
         assert row["oracle_calls"] == pytest.approx(row["effective_passes"] * N)
     for name in {row["solver"] for row in rows}:
         mine = [row for row in rows if row["solver"] == name]

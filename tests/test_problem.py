@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import fastmc
-from fastmc import _problem, _train
+from fastmc import _problem, _samples, _train
 from fastmc._problem import Problem
 
 
@@ -290,6 +290,14 @@ def test_bad_X(X, message):
     y = np.arange(3 if X is None else X.shape[0])
     with pytest.raises(ValueError, match=message):
         fastmc.train(X, y)
+
+
+def test_columns_beyond_32_bits_are_refused():
+    # Before that, Problem would ask for 64 GiB.
+    row = np.ones(1), np.array([2**31 - 2]), np.array([0, 1]), 2, np.zeros(1, np.int64), np.ones(1), np.ones(1)
+    with pytest.raises(ValueError, match="X has 2147483647 columns; at most 2147483646 are supported"):
+        _samples.Samples(*row, 2**31 - 1)
+    assert _samples.Samples(*row, 2**31 - 2, bias=1.0).n_features == 2**31 - 1
 
 
 @pytest.mark.parametrize("bad", [-1, 4, 2**31 - 1])
