@@ -20,8 +20,8 @@ SINGLE_GAP = 1e-4
 # cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or fewer classes than
 # MIN_CLASSES, threads would wait more than work.
 BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_CLASSES = 32, 8, 100, 2.0, 100
-# Scores that a certificate holds at a time, and slices of W that are made anew one by one.
-BLOCK, SLICES = 1 << 15, 8
+# Slices of W that are made anew one by one.
+SLICES = 8
 # Multiplications of a product X W below which one thread serves alone: starting more takes as long.
 MIN_WORK = 20_000_000
 
@@ -229,7 +229,7 @@ class ExactSolver(Solver):
         self.checked = np.zeros((self.problem.n_weights, self.problem.n_classes))
         over_slices(lambda columns: self.add_rows(self.checked[columns], columns),
                     column_ranges(self.problem, self.n_threads), self.n_threads)
-        losses, gains, inner, _ = self.objective([(0, self.checked)])
+        losses, gains, inner, _ = self.objective([self.checked])
         squares = np.zeros(self.problem.n_samples)
         if self.smoothing > 0.0:
             dual = self.dual_matrix()
@@ -252,7 +252,7 @@ class ExactSolver(Solver):
         if self.passing:
             # A pass that was broken off leaves blocks of W that went ahead.
             self.refresh_weights()
-        losses, gains, inner, margins = self.objective([(share.first, share.weights) for share in self.shares])
+        losses, gains, inner, margins = self.objective([share.weights for share in self.shares])
         norm, parts, self.with_loss = self.squared_norm(), self.rows.rows_of(), losses > 0.0
         scale, risk = self.best_scale(norm, margins, losses)
         primal = 0.5 * self.lam * scale * scale * norm + risk
@@ -325,22 +325,16 @@ class CertifiedWeights:
 def objective(problem, spec, rows, parts, smoothing, engine="cython", n_threads=1):
     """Losses, gains, <s_i, alpha_i> and margins of all samples for the lists of A, shape (4, n_samples).
 
-    `parts` are pairs of a class and the columns of W from it on.
+    `parts` are as many columns of W each, in their order.
     """
-    n, arrays, kernels = problem.n_samples, np.zeros((4, problem.n_samples)), modules(engine)
-    width = parts[-1][0] + parts[-1][1].shape[1]
-    length = -(-BLOCK // width)
+    n, arrays = problem.n_samples, np.zeros((4, problem.n_samples))
 
     def work(block):
         # Samples and losses hold scratch: each thread has its own.
-        samples, loss = [problem.samples(engine, weights.shape[1]) for _, weights in parts], spec.make(engine)
-        for start in range(block.start, block.stop, length):
-            scores = np.empty((min(length, block.stop - start), width))
-            for own, (first, weights) in zip(samples, parts):
-                kernels["predict"].scores(own, weights, start, scores[:, first: first + weights.shape[1]])
-            kernels["objective"].objective(samples[0], loss, rows, scores, smoothing, start, *arrays)
+        samples, loss = problem.samples(engine, parts[0].shape[1]), spec.make(engine)
+        modules(engine)["objective"].objective(samples, loss, rows, parts, smoothing, block.start, block.stop, *arrays)
 
-    over_blocks(work, n, n if n_threads == 1 else -(-n // (2 * n_threads)), n_threads)
+    over_blocks(work, n, n if n_threads == 1 else -(-n // (4 * n_threads)), n_threads)
     return arrays
 
 

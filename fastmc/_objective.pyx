@@ -3,7 +3,9 @@ import numpy as np
 
 from fastmc._dual_rows cimport DualRows, Row
 from fastmc._losses cimport Loss
+from fastmc._predict cimport score_rows
 from fastmc._samples cimport Samples
+from fastmc._vector cimport ROWS
 
 
 def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_n, Py_ssize_t first):
@@ -37,42 +39,74 @@ def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_
                 coef[classes[k]] = 0.0
 
 
-def objective(Samples samples, Loss loss, DualRows rows, double[:, ::1] block, double smoothing,
-              Py_ssize_t start, double[::1] losses, double[::1] gains, double[::1] inner, double[::1] margins):
-    cdef Py_ssize_t m = samples.n_classes, i, j, k, y
-    cdef double weight, beta, own, squares, value
-    cdef double[::1] scratch = np.zeros(2 * m)
-    cdef double* target = &scratch[0]
-    cdef double* alpha = &scratch[m]
-    cdef double* scores
-    cdef Row* row
+cdef Py_ssize_t place_of(weights) except -1:
+    """Where the numbers of an array are, float32 or float64."""
+    cdef const float[:, ::1] single
+    cdef const double[:, ::1] double_
+    if weights.dtype == np.float32:
+        single = weights
+        return <Py_ssize_t> &single[0, 0]
+    double_ = weights
+    return <Py_ssize_t> &double_[0, 0]
+
+
+def objective(Samples samples, Loss loss, DualRows rows, list parts, double smoothing, Py_ssize_t start,
+              Py_ssize_t stop, double[::1] losses, double[::1] gains, double[::1] inner, double[::1] margins):
+    cdef Py_ssize_t n_parts = len(parts), pitch = samples.stride * n_parts, i = start, count, part, r
+    cdef Py_ssize_t[::1] places = np.array([place_of(weights) for weights in parts], dtype=np.intp)
+    cdef bint single = parts[0].dtype == np.float32, dense = samples.indptr == NULL
+    cdef double[::1] x = np.empty(ROWS * samples.n_features if dense else 1)
+    cdef double[:, ::1] scores = np.empty((ROWS, pitch))
+    cdef double[::1] scratch = np.zeros(2 * samples.n_classes)
+    cdef double* out
     with nogil:
-        for i in range(start, start + block.shape[0]):
-            y, weight, scores = samples.label[i], samples.weight[i], &block[i - start, 0]
-            row = &rows.rows[i]
-            own = squares = 0.0
-            losses[i] = gains[i] = inner[i] = 0.0
-            for k in range(row.n_now):
-                j, beta = row.entries[k].j, row.entries[k].beta
-                own += beta
-                squares += beta * beta
-                gains[i] += beta * samples.class_cost(i, j)
-                inner[i] += beta * (scores[y] - scores[j])
-            if weight > 0.0:
-                gains[i] -= 0.5 * (smoothing / weight) * (squares + own * own)
-            samples.add_cost(i, scores)
-            margins[i] = samples.margin(scores, y)
-            if smoothing == 0.0 and loss.n_ranks == 1:
-                losses[i] = weight * (loss.rho[0] * max(margins[i], 0.0))
-            elif smoothing == 0.0:
-                losses[i] = weight * loss.c_oracle(scores, y, NULL)
-            else:
-                for j in range(m):
-                    target[j] = -scores[j] / smoothing
-                loss.c_project(target, y, 1.0, alpha)
-                squares = 0.0
-                for j in range(m):
-                    squares += alpha[j] * alpha[j]
-                    target[j] = scores[j] + smoothing * alpha[j]
-                value = loss.c_oracle(target, y, NULL) + 0.5 * smoothing * squares
-                losses[i] = weight * value
+        while i < stop:
+            count = ROWS if dense and i + ROWS <= stop else 1
+            for part in range(n_parts):
+                out = &scores[0, part * samples.stride]
+                if single:
+                    score_rows(samples, <const float*> places[part], i, count, &x[0], out, pitch)
+                else:
+                    score_rows(samples, <const double*> places[part], i, count, &x[0], out, pitch)
+            for r in range(count):
+                dual_terms(samples, &rows.rows[i], i, smoothing, &scores[r, 0], &gains[i], &inner[i])
+                samples.add_cost(i, &scores[r, 0])
+                margins[i] = samples.margin(&scores[r, 0], samples.label[i])
+                losses[i] = samples.weight[i] * envelope(samples, loss, i, smoothing, &scores[r, 0], margins[i],
+                                                         &scratch[0])
+                i += 1
+
+
+cdef void dual_terms(Samples samples, Row* row, Py_ssize_t i, double smoothing, const double* scores, double* gain,
+                     double* inner) noexcept nogil:
+    cdef Py_ssize_t j, k, y = samples.label[i]
+    cdef double beta, own = 0.0, squares = 0.0
+    gain[0] = inner[0] = 0.0
+    for k in range(row.n_now):
+        j, beta = row.entries[k].j, row.entries[k].beta
+        own += beta
+        squares += beta * beta
+        gain[0] += beta * samples.class_cost(i, j)
+        inner[0] += beta * (scores[y] - scores[j])
+    if samples.weight[i] > 0.0:
+        gain[0] -= 0.5 * (smoothing / samples.weight[i]) * (squares + own * own)
+
+
+cdef double envelope(Samples samples, Loss loss, Py_ssize_t i, double smoothing, const double* scores, double margin,
+                     double* scratch) noexcept nogil:
+    """Phi_m at scores plus costs."""
+    cdef Py_ssize_t j, m = samples.n_classes, y = samples.label[i]
+    cdef double* target = scratch
+    cdef double* alpha = scratch + m
+    cdef double squares = 0.0
+    if smoothing == 0.0 and loss.n_ranks == 1:
+        return loss.rho[0] * max(margin, 0.0)
+    if smoothing == 0.0:
+        return loss.c_oracle(scores, y, NULL)
+    for j in range(m):
+        target[j] = -scores[j] / smoothing
+    loss.c_project(target, y, 1.0, alpha)
+    for j in range(m):
+        squares += alpha[j] * alpha[j]
+        target[j] = scores[j] + smoothing * alpha[j]
+    return loss.c_oracle(target, y, NULL) + 0.5 * smoothing * squares

@@ -7,27 +7,34 @@ from fastmc._samples cimport Samples, real
 from fastmc._vector cimport ROWS, table, vector_table
 
 
+cdef void score_rows(Samples samples, const real* weights, Py_ssize_t i, Py_ssize_t count, double* x, double* out,
+                     Py_ssize_t pitch) noexcept nogil:
+    cdef Py_ssize_t d = samples.n_features, r
+    if count < ROWS:
+        for r in range(count):
+            samples.load(i + r)
+            samples.exact_scores(weights, out + r * pitch)
+        return
+    for r in range(ROWS):
+        samples.load(i + r)
+        memcpy(x + r * d, samples.x, d * sizeof(double))
+    if real is float:
+        samples.vector.dense_scores_fd(x, d, weights, samples.stride, out, pitch)
+    else:
+        samples.vector.dense_scores_d(x, d, weights, samples.stride, out, pitch)
+
+
 def scores(Samples samples, const real[:, ::1] weights, Py_ssize_t start, double[:, :] out):
-    cdef Py_ssize_t d = samples.n_features, pitch = out.strides[0] // sizeof(double), i = 0, r
+    cdef Py_ssize_t pitch = out.strides[0] // sizeof(double), i = 0, count
     cdef bint dense = samples.indptr == NULL
-    cdef double[::1] scratch = np.empty(ROWS * d if dense else 1)
-    cdef double* x = &scratch[0]
+    cdef double[::1] x = np.empty(ROWS * samples.n_features if dense else 1)
     if out.strides[1] != sizeof(double) or out.shape[1] < samples.stride:
         raise ValueError("out must have room for whole rows, each in one piece")
     with nogil:
-        while dense and i + ROWS <= out.shape[0]:
-            for r in range(ROWS):
-                samples.load(start + i + r)
-                memcpy(x + r * d, samples.x, d * sizeof(double))
-            if real is float:
-                samples.vector.dense_scores_fd(x, d, &weights[0, 0], samples.stride, &out[i, 0], pitch)
-            else:
-                samples.vector.dense_scores_d(x, d, &weights[0, 0], samples.stride, &out[i, 0], pitch)
-            i += ROWS
         while i < out.shape[0]:
-            samples.load(start + i)
-            samples.exact_scores(&weights[0, 0], &out[i, 0])
-            i += 1
+            count = ROWS if dense and i + ROWS <= out.shape[0] else 1
+            score_rows(samples, &weights[0, 0], start + i, count, &x[0], &out[i, 0], pitch)
+            i += count
 
 
 def rank(const double[:, ::1] scores, long long[:, ::1] out):

@@ -225,7 +225,7 @@ def test_a_certificate_wakes_samples_with_a_loss(draw):
     for _ in range(3):
         list(solver.sweep(np.random.default_rng(0)))
     solver.candidates()
-    losses = solver.objective([(0, solver.shares[0].weights)])[0]
+    losses = solver.objective([solver.shares[0].weights])[0]
     solver.rest.until[:] = 100
     solver.wake()
     assert 0 < (losses > 0.0).sum() < 60

@@ -1,4 +1,5 @@
 """W(A), and the objective sample by sample, in plain Python: the mirror of `fastmc._objective`."""
+import numpy as np
 
 
 def add_rows(samples, rows, weights, lam_n, first):
@@ -26,7 +27,7 @@ def add_rows(samples, rows, weights, lam_n, first):
         samples.update(coef, weights)
 
 
-def objective(samples, loss, rows, block, smoothing, start, losses, gains, inner, margins):
+def objective(samples, loss, rows, parts, smoothing, start, stop, losses, gains, inner, margins):
     """What each sample adds to primal and dual, written into arrays of shape (n_samples,).
 
     Parameters
@@ -35,11 +36,12 @@ def objective(samples, loss, rows, block, smoothing, start, losses, gains, inner
     loss : Loss
     rows : DualRows
         The lists of A.
-    block : ndarray of float64, shape (rows, at least n_classes)
-        The scores of as many samples as it has rows, from sample `start` on. The kernel writes over it.
+    parts : list of ndarrays of float32 or float64, shape (n_features, stride)
+        W, some classes after the other.
     smoothing : float
         The Moreau parameter gamma.
-    start : int
+    start, stop : int
+        The samples to do.
     losses : ndarray
         omega_i Phi_m(s_i), the envelope of Phi for smoothing > 0: Phi(z) + gamma/2 ||alpha*||^2 at
         z = s + gamma alpha*, alpha* the projection of -(s + c) / gamma. Any z gives an upper bound.
@@ -50,8 +52,10 @@ def objective(samples, loss, rows, block, smoothing, start, losses, gains, inner
     margins : ndarray
         The largest s_j + c_j of a wrong class less s_y.
     """
-    m = samples.n_classes
-    for i, scores in enumerate(block[:, :m].tolist(), start):
+    wide = [weights.astype(np.float64) for weights in parts]
+    for i in range(start, stop):
+        samples.load(i)
+        scores = [s for weights in wide for s in samples.scores(weights)][: samples.n_classes]
         y, weight = samples.label[i], samples.weight[i]
         own = squares = 0.0
         losses[i] = gains[i] = inner[i] = 0.0
