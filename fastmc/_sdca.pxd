@@ -7,6 +7,8 @@ cdef struct Block:
     Py_ssize_t y
     double weight, q, gamma
     double own
+    # The least of the list's scores, now and before the step, and a bound of those that are in no list
+    double least, bound
 
 
 cdef class Step:

@@ -53,27 +53,44 @@ cdef void take_out(DualRows rows, Block* b, real* scores, double* support) noexc
     """Scores plus costs of the open row's classes and of the own class; -inf in their places."""
     cdef Py_ssize_t k
     b.own = scores[b.y]
+    b.least = INFINITY
     scores[b.y] = <real> -INFINITY
     for k in range(rows.count):
         support[k] = scores[rows.classes[k]]
         scores[rows.classes[k]] = <real> -INFINITY
+        b.least = min(b.least, min(support[k] - b.gamma * rows.beta[k], support[k] + b.q * rows.ahead[k]))
 
 
-cdef void rank_rest(Samples samples, Loss loss, real* scores) noexcept nogil:
-    """Take the best of the other classes out into loss.rest_z and loss.rest_order, best first."""
+cdef inline real rounded_down(const real* scores, double limit, double top) noexcept nogil:
+    """A score that is not above the limit, in the precision of the scores."""
+    return <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
+
+
+cdef void rank_rest(Samples samples, Loss loss, Py_ssize_t n_listed, Block* b, real* scores) noexcept nogil:
+    """Take the best of the other classes out into loss.rest_z and loss.rest_order, best first.
+
+    As many as there are ranks, or fewer if the classes of the list fill the ranks without them. No class
+    that is left is above b.bound.
+    """
     cdef Py_ssize_t k, n_found
+    cdef real floor
     if loss.n_ranks == 1:
         # Which class it is shows when the candidates are collected.
         loss.rest_z[0] = largest(samples, scores)
         loss.n_rest = 1
         return
-    n_found = at_least(samples, scores, lane_bound(samples, scores, loss.n_ranks), samples.changed)
+    if n_listed < loss.n_ranks:
+        floor = lane_bound(samples, scores, loss.n_ranks)
+    else:
+        floor = rounded_down(scores, b.least, b.least)
+    n_found = at_least(samples, scores, floor, samples.changed)
     for k in range(n_found):
         loss.z[k], loss.order[k] = scores[samples.changed[k]], samples.changed[k]
     loss.n_rest = loss.select(n_found, loss.n_ranks)
     for k in range(loss.n_rest):
         loss.rest_z[k], loss.rest_order[k] = loss.z[k], loss.order[k]
         scores[loss.order[k]] = <real> -INFINITY
+    b.bound = loss.rest_z[loss.n_rest - 1] if n_found >= loss.n_ranks else floor
 
 
 cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support, double* phi) noexcept nogil:
@@ -97,18 +114,13 @@ cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support,
     return b.weight * phi[0] - inner
 
 
-cdef inline real rounded_down(const real* scores, double limit, double top) noexcept nogil:
-    """A score that is not above the limit, in the precision of the scores."""
-    return <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
-
-
-cdef Py_ssize_t collect(Samples samples, Loss loss, real* scores, Py_ssize_t count, double top, double total,
+cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_ssize_t count, double top, double total,
                         double floor) noexcept nogil:
     """Take out the other classes with z above the floor to the sorted ones; returns how many these are."""
     cdef double z
     cdef Py_ssize_t k, j, n_found
     cdef real least = rounded_down(scores, top + floor * total, top)
-    if loss.n_rest == 0 or loss.rest_z[loss.n_rest - 1] < least:
+    if b.bound < least:
         return count
     n_found = at_least(samples, scores, least, samples.changed)
     for k in range(n_found):
@@ -206,7 +218,7 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
     known = -1
     while count != known and floor < INFINITY:
         known = count
-        count = collect(samples, loss, scores, count, top, total, floor)
+        count = collect(samples, loss, b, scores, count, top, total, floor)
         if count > known:
             floor = loss.solve(count, b.weight, own)
     return count
@@ -297,7 +309,7 @@ cdef class Step:
         self.samples.add_cost(i, scores)
         self.rows.open(i, self.momentum)
         take_out(self.rows, &b, scores, self.support)
-        rank_rest(self.samples, self.loss, scores)
+        rank_rest(self.samples, self.loss, self.rows.count, &b, scores)
         self.gaps[i] = block_gap(self.loss, self.rows, &b, self.support, &phi)
         if self.rows.count == 0 and phi <= 0.0:
             count = 0

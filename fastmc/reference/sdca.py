@@ -77,7 +77,7 @@ class Step:
         samples.add_cost(i, scores)
         rows.open(i, self.momentum)
         support = take_out(rows, b, scores)
-        rank_rest(loss, scores)
+        rank_rest(loss, len(rows.classes), b, scores, real)
         self.gaps[i], phi = block_gap(loss, rows, b, support)
         loss.order, loss.beta = [], []
         if rows.classes or phi > 0.0:
@@ -93,21 +93,26 @@ class Step:
 
 def take_out(rows, b, scores):
     """Scores plus costs of the open row's classes; -inf in their places and in the own class's."""
-    b.own = float(scores[b.y])
+    b.own, b.least = float(scores[b.y]), math.inf
     scores[b.y] = -math.inf
     support = [float(scores[j]) for j in rows.classes]
-    for j in rows.classes:
+    for j, score, beta, ahead in zip(rows.classes, support, rows.beta, rows.ahead):
         scores[j] = -math.inf
+        b.least = min(b.least, score - b.gamma * beta, score + b.q * ahead)
     return support
 
 
-def rank_rest(loss, scores):
-    """Take the best of the other classes out into loss.rest_z and loss.rest_order, best first."""
+def rank_rest(loss, n_listed, b, scores, real):
+    """Take the best of the other classes out into loss.rest_z and loss.rest_order, best first.
+
+    As many as there are ranks, or fewer if the classes of the list fill the ranks without them.
+    """
     if loss.n_ranks == 1:
         # Which class it is shows when the candidates are collected.
         loss.rest_z, loss.rest_order = [float(max(scores))], [-1]
         return
-    classes = [j for j, s in enumerate(scores) if s > -math.inf]
+    floor = -math.inf if n_listed < loss.n_ranks else rounded_down(b.least, b.least, real)
+    classes = [j for j, s in enumerate(scores) if s > -math.inf and s >= floor]
     loss.rest_order = sorted(classes, key=lambda j: -scores[j])[: loss.n_ranks]
     loss.rest_z = [float(scores[j]) for j in loss.rest_order]
     for j in loss.rest_order:
