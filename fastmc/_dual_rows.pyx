@@ -125,9 +125,11 @@ cdef class DualRows:
 
     def scale(self, double factor):
         cdef Py_ssize_t i, k
+        cdef Row* row
         for i in range(self.n_samples):
-            for k in range(self.rows[i].n_now):
-                self.rows[i].entries[k].beta *= factor
+            row = &self.rows[i]
+            for k in range(row.n_now):
+                row.entries[k].beta = factor * row.entries[k].beta
 
     def set_rows(self, indptr, indices, values):
         cdef const long long[::1] starts = np.ascontiguousarray(indptr, dtype=np.int64)

@@ -18,8 +18,8 @@ from fastmc._threads import count_threads, over_blocks, over_slices
 SINGLE_GAP = 1e-4
 # Samples that two or more threads take at once: at most BATCH, 1/SPREAD of all, and ALIKE over their mean
 # cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or fewer classes than
-# MIN_CLASSES, threads would wait more than work.
-BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_CLASSES = 32, 8, 100, 2.0, 100
+# MIN_CLASSES, or fewer than MIN_ROW multiplications for the scores of one, threads would wait more than work.
+BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_CLASSES, MIN_ROW = 32, 8, 100, 2.0, 100, 3000
 # Slices of W that are made anew one by one.
 SLICES = 8
 # Multiplications of a product X W below which one thread serves alone: starting more takes as long.
@@ -351,9 +351,10 @@ def tame(problem, lam, smoothing):
 
 def batch_size(problem):
     """Samples that threads take at once; 0 where one thread alone is as fast."""
-    if not sp.issparse(problem.X) or problem.n_classes < MIN_CLASSES:
+    n, m = problem.n_samples, problem.n_classes
+    if not sp.issparse(problem.X) or m < MIN_CLASSES or problem.X.nnz * m < MIN_ROW * n:
         return 0
-    n, squares = problem.n_samples, problem.sqnorm.sum()
+    squares = problem.sqnorm.sum()
     sums = np.asarray(problem.X.sum(axis=0, dtype=np.float64)).reshape(-1)
     inner = (squared_norm(sums) + (n * problem.bias) ** 2 - squares) / max(n - 1, 1)
     batch = min(BATCH, n // SPREAD, int(ALIKE * squares / inner) if ALIKE * squares < BATCH * inner else BATCH)

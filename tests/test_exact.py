@@ -342,6 +342,7 @@ def test_a_certificate_knows_a_W_that_is_not_that_of_A(instruction_set, draw, pr
 def always_threads(monkeypatch):
     """Threads share the certificates of small problems as well."""
     monkeypatch.setattr(_exact_solver, "MIN_WORK", 0)
+    monkeypatch.setattr(_exact_solver, "MIN_ROW", 0)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -456,6 +457,14 @@ def test_small_dense_and_uniform_problems_stay_serial(always_threads, rare_words
     for square, expected in ((0.001, 32), (0.11, 20), (0.15, 15), (0.3, 8), (0.4, 0)):
         common.data[1::2] = np.sqrt(square)
         assert batch(common, np.arange(3200) % 100) == expected
+
+
+def test_short_rows_stay_serial():
+    y = np.arange(3200)
+    columns = np.random.default_rng(0).permuted(np.tile(np.arange(900), (3200, 1)), axis=1)
+    for words, n_classes, expected in ((30, 100, 32), (29, 100, 0), (29, 104, 32)):
+        X = sp.csr_array((np.ones(3200 * words), (np.repeat(y, words), columns[:, :words].ravel())), shape=(3200, 900))
+        assert _exact_solver.batch_size(Problem(X, y % n_classes)) == expected
 
 
 class Broken(RuntimeError):
