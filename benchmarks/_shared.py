@@ -140,6 +140,12 @@ def pass_seconds(solver, rng):
     return seconds(lambda: [None for _ in solver.sweep(rng)])
 
 
+def whole_pass_seconds(solver, rng):
+    """The same of an sdca pass in which no sample rests."""
+    solver.rest.wake(slice(None))
+    return pass_seconds(solver, rng)
+
+
 def seconds(call):
     start = now()
     call()

@@ -7,7 +7,7 @@ Whatever is compared alternates within the run; the least time counts.
 import argparse
 
 from _shared import (LOSSES, add_clock_option, header, iteration_seconds, load, new_solver,
-                     pass_seconds, seconds, set_clock, spec_of)
+                     seconds, set_clock, spec_of, whole_pass_seconds)
 
 import numpy as np
 
@@ -23,12 +23,11 @@ def passes_against_product(problem, loss, repeats, warm=3):
                for precision in ("single", "double")]
     for _ in range(warm):
         for solver in solvers:
-            pass_seconds(solver, rng)
+            whole_pass_seconds(solver, rng)
     weights, times = solvers[1].weights.copy(), ([], [], [])
     for _ in range(repeats):
         for found, solver in zip(times, solvers):
-            solver.rest.wake(slice(None))
-            found.append(pass_seconds(solver, rng))
+            found.append(whole_pass_seconds(solver, rng))
         times[2].append(seconds(lambda: problem.X @ weights))
     return [min(found) for found in times]
 
