@@ -150,7 +150,8 @@ class ExactSolver(Solver):
             yield
         self.passes_since_refresh += 1
         self.n_passes += 1
-        self.rest.saw(active, self.rows.empty() & (self.gaps == 0.0), self.n_passes)
+        if self.sampling == "permutation":
+            self.rest.saw(active, self.rows.empty() & (self.gaps == 0.0), self.n_passes)
         self.dual_estimate = float(self.gains.mean()) - 0.5 * self.lam * self.squared_norm()
         self.momentum.saw(self.dual_estimate, self.gap_estimate())
         if self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
