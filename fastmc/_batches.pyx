@@ -1,8 +1,8 @@
 """Exact block maximisation by several threads. See fastmc.reference.batches.
 
-Each thread has the weights of a share of the classes for itself, so that no two write to the same
-memory. A batch goes: changes of the last one and scores of this one, each thread for its classes;
-meet; the block steps, each sample by whoever is free; meet.
+Rows of W belong to parts of the features, and each part to one thread, so that no two write to the same
+memory and W need not move from core to core. A batch goes: changes of the last one and scores of this one,
+each thread for its features; meet; the block steps, each thread for some of the samples; meet.
 """
 from concurrent.futures import wait
 
@@ -11,20 +11,13 @@ import numpy as np
 from fastmc._dual_rows cimport DualRows
 from fastmc._order cimport Order
 from fastmc._samples cimport Samples, real
-from fastmc._sdca cimport Step, expect
-
-cdef extern from "_team.h":
-    ctypedef struct team:
-        long long size
-    long long team_ticket(team*) noexcept nogil
-    void team_stop(team*) noexcept nogil
-    int team_meet(team*) noexcept nogil
+from fastmc._sdca cimport Step
+from fastmc._team cimport Team
 
 
-cdef class Team:
+cdef class Batches(Team):
     """What the threads of a pass share besides W and A; one for each call of batch_pass."""
-    cdef team meeting
-    cdef Py_ssize_t batch, start, stop
+    cdef Py_ssize_t batch, first, last
     cdef bint out_of_memory
     cdef Order order
     # For each sample of a batch: the classes that change, and how many.
@@ -32,91 +25,107 @@ cdef class Team:
     cdef Py_ssize_t[::1] counts
 
     def __init__(self, size, Order order, start, stop, batch, n_classes):
-        self.meeting.size = size
-        self.order, self.start, self.stop, self.batch = order, start, stop, batch
+        super().__init__(size)
+        self.order, self.first, self.last, self.batch = order, start, stop, batch
         self.classes = np.zeros((batch, 2 * n_classes + 1), dtype=np.intp)
         self.counts = np.zeros(batch, dtype=np.intp)
 
-    def halt(self):
-        team_stop(&self.meeting)
 
-
-cdef void change_weights(Team shared, Samples samples, real* weights, Py_ssize_t first, Py_ssize_t at,
+cdef void change_weights(Batches shared, Samples samples, Py_ssize_t part, real[:, ::1] weights, Py_ssize_t at,
                          Py_ssize_t count, real[:, ::1] coefs) noexcept nogil:
-    """Add what the samples from position `at` on change in the classes of this share."""
-    cdef Py_ssize_t b, k, j, n_own
-    cdef real* coef
+    """Add what the samples from position `at` on change in this part of W."""
+    cdef Py_ssize_t b
     for b in range(count):
-        n_own = 0
+        if shared.counts[b] > 0:
+            samples.load_part(shared.order.next(at + b), part)
+            samples.update_classes(&coefs[b, 0], &shared.classes[b, 0], shared.counts[b], samples.stride,
+                                   &weights[0, 0])
+
+
+cdef void score(Batches shared, Samples samples, Py_ssize_t part, real[:, ::1] weights, Py_ssize_t at,
+                Py_ssize_t count, real[:, ::1] scores) noexcept nogil:
+    """What this part of the features adds to the scores of the samples from position `at` on."""
+    cdef Py_ssize_t b, i
+    for b in range(count):
+        i = shared.order.soon(at + b + 8)
+        if i >= 0:
+            samples.expect(i)
+        i = shared.order.soon(at + b + 3)
+        if i >= 0:
+            samples.expect_row(i)
+        samples.load_part(shared.order.next(at + b), part)
+        samples.scores(&weights[0, 0], &scores[b, 0])
+
+
+cdef inline void add(const real* more, Py_ssize_t count, real* out) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(count):
+        out[j] += more[j]
+
+
+cdef void take_steps(Batches shared, Step step, Py_ssize_t at, Py_ssize_t first, Py_ssize_t last,
+                     real[:, :, ::1] parts, real[:, ::1] coefs) noexcept nogil:
+    """The steps of the samples from the first to the last of the batch."""
+    cdef Py_ssize_t b, i, k
+    cdef real* scores
+    cdef real* coef
+    for b in range(first, last):
+        i = shared.order.soon(at + b + 8)
+        if i >= 0:
+            step.rows.expect(i)
+        i = shared.order.soon(at + b + 3)
+        if i >= 0:
+            step.rows.expect_row(i)
+        scores, coef = &parts[0, b, 0], &coefs[b, 0]
+        for k in range(1, parts.shape[0]):
+            add(&parts[k, b, 0], parts.shape[2], scores)
         for k in range(shared.counts[b]):
-            j = shared.classes[b, k] - first
-            if 0 <= j < samples.stride:
-                samples.changed[n_own] = j
-                n_own += 1
-        if n_own > 0:
-            coef = &coefs[b, first]
-            samples.load(shared.order.next(at + b))
-            samples.update_classes(coef, samples.changed, n_own, samples.stride, weights)
-            for k in range(n_own):
-                coef[samples.changed[k]] = 0
-
-
-cdef void take_steps(Team shared, Step step, Py_ssize_t at, Py_ssize_t count, long long first_ticket,
-                     real[:, ::1] scores, real[:, ::1] coefs) noexcept nogil:
-    cdef Py_ssize_t b = team_ticket(&shared.meeting) - first_ticket
-    while b < count:
-        shared.counts[b] = step.take(shared.order.next(at + b), &scores[b, 0], &coefs[b, 0],
-                                     &shared.classes[b, 0])
+            coef[shared.classes[b, k]] = 0
+        shared.counts[b] = step.take(shared.order.next(at + b), scores, coef, &shared.classes[b, 0])
         if shared.counts[b] < 0:
             shared.out_of_memory = True
-            team_stop(&shared.meeting)
-        b = team_ticket(&shared.meeting) - first_ticket
+            shared.stop()
 
 
-def work(Team shared, Samples samples, Step step, real[:, ::1] weights, Py_ssize_t first,
-         real[:, ::1] scores, real[:, ::1] coefs):
-    """The part of one thread: the classes from `first` on, and steps."""
-    cdef Py_ssize_t at, b, number, count, last_count = 0
-    cdef Py_ssize_t n_batches = (shared.stop - shared.start + shared.batch - 1) // shared.batch
-    cdef long long tickets = 0
+def work(Batches shared, Step step, Py_ssize_t number, real[:, ::1] weights, real[:, :, ::1] scores,
+         real[:, ::1] coefs):
+    """What thread `number` does in a pass: every so many-th part of the features, and steps."""
+    cdef Py_ssize_t at = shared.first, size = shared.state.size, count, last_count = 0, part
     with nogil:
+        shared.leave_core()
         # Once more after the last batch, for its changes.
-        for number in range(n_batches + 1):
-            at = shared.start + number * shared.batch
-            change_weights(shared, samples, &weights[0, 0], first, at - shared.batch, last_count, coefs)
-            if number == n_batches:
+        while True:
+            count = max(min(shared.batch, shared.last - at), 0)
+            part = number
+            while part < scores.shape[0]:
+                change_weights(shared, step.samples, part, weights, at - shared.batch, last_count, coefs)
+                score(shared, step.samples, part, weights, at, count, scores[part])
+                part += size
+            if count == 0 or shared.meet():
                 break
-            count = min(shared.batch, shared.stop - at)
-            for b in range(count):
-                expect(samples, step.rows, shared.order, at + b)
-                samples.load(shared.order.next(at + b))
-                samples.scores(&weights[0, 0], &scores[b, first])
-            if team_meet(&shared.meeting):
+            take_steps(shared, step, at, number * count // size, (number + 1) * count // size, scores, coefs)
+            if shared.meet():
                 break
-            take_steps(shared, step, at, count, tickets, scores, coefs)
-            # Whoever came too late has drawn one as well.
-            tickets += count + shared.meeting.size
+            at += shared.batch
             last_count = count
-            if team_meet(&shared.meeting):
-                break
 
 
-def batch_pass(shares, DualRows rows, gaps, gains, order, start, stop, lam_n, smoothing, momentum, batch, pool):
-    n_classes, dtype = rows.n_classes, shares[0].weights.dtype
-    shared = Team(len(shares), order, start, stop, batch, n_classes)
-    scores, coefs = np.zeros((2, batch, sum(share.weights.shape[1] for share in shares)), dtype)
+def batch_pass(workers, weights, DualRows rows, gaps, gains, order, start, stop, lam_n, smoothing, momentum,
+               batch, pool):
+    cdef Batches shared = Batches(len(workers), order, start, stop, batch, rows.n_classes)
+    scores = np.zeros((workers[0][0].n_parts, batch, weights.shape[1]), weights.dtype)
+    coefs = np.zeros((batch, weights.shape[1]), weights.dtype)
+    steps = [Step(samples, loss, rows.view(), gaps, gains, lam_n, smoothing, momentum) for samples, loss in workers]
     calls = []
     try:
-        for share in shares:
-            step = Step(share.samples, share.loss, rows.view(), gaps, gains, lam_n, smoothing, momentum)
-            calls.append(pool.submit(work, shared, share.samples, step, share.weights, share.first, scores,
-                                     coefs))
+        for number in range(1, len(steps)):
+            calls.append(pool.submit(work, shared, steps[number], number, weights, scores, coefs))
+        work(shared, steps[0], 0, weights, scores, coefs)
         for call in calls:
             call.result()
     finally:
         # If it ends early, nobody shall wait for those who do not come, or go on behind our back.
-        (<Team> shared).halt()
+        shared.halt()
         wait(calls)
-    if (<Team> shared).out_of_memory:
+    if shared.out_of_memory:
         raise MemoryError("no memory for the dual")
-

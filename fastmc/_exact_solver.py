@@ -2,9 +2,7 @@
 import math
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,24 +15,16 @@ from fastmc._threads import count_threads, over_blocks, over_slices
 # Down to this relative gap float32 is exact enough for W.
 SINGLE_GAP = 1e-4
 # Samples that two or more threads take at once: at most BATCH, 1/SPREAD of all, and ALIKE over their mean
-# cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or fewer classes than
-# MIN_CLASSES, or fewer than MIN_ROW multiplications for the scores of one, threads would wait more than work.
-BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_CLASSES, MIN_ROW = 32, 8, 100, 2.0, 100, 3000
-# Slices of W that are made anew one by one.
-SLICES = 8
+# cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or fewer than MIN_ROW multiplications
+# for the scores of one, threads would wait more than work.
+BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_ROW = 64, 8, 100, 2.0, 900
+# Parts of the features that threads share out: two, and more where the scores of a sample take so many
+# multiplications in each.
+MAX_PARTS, PART_WORK = 8, 8000
+# Slices of W that are made anew or swept over one by one, and bytes of W from which several threads sweep.
+SLICES, MIN_SWEEP = 8, 1 << 22
 # Multiplications of a product X W below which one thread serves alone: starting more takes as long.
-MIN_WORK = 20_000_000
-
-
-@dataclass
-class Share:
-    """What a thread has to itself: the weights of some classes, and scratch."""
-
-    first: int
-    samples: Any
-    loss: Any
-    weights: np.ndarray
-    last: Any
+MIN_WORK = 10_000_000
 
 
 class ExactSolver(Solver):
@@ -56,7 +46,7 @@ class ExactSolver(Solver):
         self.engine = engine
         self.n_threads = count_threads(n_threads) if problem.X.size * problem.n_classes >= MIN_WORK else 1
         self.batch = batch_size(problem) if self.n_threads > 1 and sampling in ("permutation", "cyclic") else 0
-        self.pool = ThreadPoolExecutor(self.n_threads) if self.batch else None
+        self.pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
         self.gains = np.zeros(problem.n_samples)
         self.rows = self.kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
         self.dual_estimate, self.momentum, self.n_passes = 0.0, Momentum(), 0
@@ -66,7 +56,7 @@ class ExactSolver(Solver):
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
         # W(A) in float64 of the last `terms`, and the certified W that may be asked for.
         self.checked, self.certified, self.passing = None, weakref.WeakSet(), False
-        self.precision, self.shares = precision, []
+        self.precision, self.padded = precision, None
         single = precision == "single" or (precision == "auto" and tame(problem, lam, smoothing))
         self.set_precision(np.float32 if single else np.float64)
         if dual is not None:
@@ -74,23 +64,29 @@ class ExactSolver(Solver):
 
     def set_precision(self, dtype):
         """W = W(A) in this precision from here on, shared out among the threads of a pass."""
-        m, vector = self.problem.n_classes, 32 // np.dtype(dtype).itemsize
-        width = -(-m // (vector * (self.n_threads if self.batch else 1))) * vector
-        self.dtype, started = np.dtype(dtype), len(self.shares) > 0
-        self.shares = []
-        for first in range(0, m, width):
-            shape = (self.problem.n_weights, width)
-            self.shares.append(Share(first, self.problem.samples(self.engine, width), self.spec.make(self.engine),
-                                     aligned_zeros(shape, dtype), aligned_zeros(shape, dtype)))
+        vector, started = 32 // np.dtype(dtype).itemsize, self.padded is not None
+        shape = (self.problem.n_weights, -(-self.problem.n_classes // vector) * vector)
+        self.dtype, self.padded, self.last = np.dtype(dtype), aligned_zeros(shape, dtype), aligned_zeros(shape, dtype)
+        # What each thread has to itself
+        self.workers = [(self.problem.samples(self.engine, shape[1]), self.spec.make(self.engine))
+                        for _ in range(self.n_threads if self.batch else 1)]
+        if self.batch:
+            self.cut_features()
         if started:
             self.refresh_weights()
         self.momentum.restart()
 
+    def cut_features(self):
+        """Parts of the features for the threads of a pass."""
+        ranges = column_ranges(self.problem, part_count(self.problem))
+        places = self.workers[0][0].cut([columns.start for columns in ranges[1:]])
+        for samples, _ in self.workers[1:]:
+            samples.share_cuts(places)
+
     @property
     def weights(self):
-        """W without the columns that fill its vectors up: a view, or put together from the shares."""
-        parts = [share.weights for share in self.shares]
-        return (parts[0] if len(parts) == 1 else np.hstack(parts))[:, : self.problem.n_classes]
+        """W without the columns that fill its vectors up, a view."""
+        return self.padded[:, : self.problem.n_classes]
 
     def set_dual(self, dual):
         """Take over A; its entries at the own classes follow from the others."""
@@ -112,11 +108,9 @@ class ExactSolver(Solver):
             columns = slices[at]
             exact = self.add_rows(np.zeros((columns.stop - columns.start, self.problem.n_classes)), columns)
             norms[at] = squared_norm(exact)
-            for share in self.shares:
-                part = exact[:, share.first: share.first + share.weights.shape[1]]
-                share.weights[columns, : part.shape[1]] = part
+            self.weights[columns] = exact
 
-        over_slices(work, range(len(slices)), self.n_threads)
+        over_slices(work, range(len(slices)), self.n_threads, self.pool)
         return float(norms.sum())
 
     def add_rows(self, out, columns):
@@ -141,8 +135,8 @@ class ExactSolver(Solver):
             b = self.momentum.next()
             if self.momentum.count:
                 # The pass before the first that extrapolates leaves the last W.
-                for share in self.shares:
-                    self.kernels["sdca"].extrapolate(share.samples, share.weights, share.last, b)
+                self.over_weights(lambda rows: self.kernels["sdca"].extrapolate(
+                    self.workers[0][0], self.padded[rows], self.last[rows], b))
         order = self.draw(rng, active)
         for start, stop in self.slices(len(active)):
             self.visit(order, start, stop, b)
@@ -163,20 +157,28 @@ class ExactSolver(Solver):
     def visit(self, order, start, stop, b):
         shared = (self.rows, self.gaps, self.gains, order, start, stop, self.lam_n, self.smoothing, b)
         if self.batch:
-            self.kernels["batches"].batch_pass(self.shares, *shared, self.batch, self.pool)
+            self.kernels["batches"].batch_pass(self.workers, self.padded, *shared, self.batch, self.pool)
         else:
-            share = self.shares[0]
-            self.kernels["sdca"].sdca_pass(share.samples, share.loss, share.weights, *shared)
+            self.kernels["sdca"].sdca_pass(*self.workers[0], self.padded, *shared)
 
     def wake(self):
         self.rest.wake(self.with_loss)
 
     def squared_norm(self):
-        """||W||^2 at the precision of W, the same bits however W is shared out."""
-        sums = np.zeros(sum(share.weights.shape[1] for share in self.shares))
-        for share in self.shares:
-            self.kernels["sdca"].add_squares(share.samples, share.weights, sums[share.first:])
-        return float(sums[: self.problem.n_classes].sum())
+        """||W||^2 at the precision of W."""
+        sums = {}
+
+        def work(rows):
+            sums[rows.start] = np.zeros(self.padded.shape[1])
+            self.kernels["sdca"].add_squares(self.workers[0][0], self.padded[rows], sums[rows.start])
+
+        self.over_weights(work)
+        return float(sum(sums[start] for start in sorted(sums)).sum())
+
+    def over_weights(self, work):
+        """Call `work` with slices of the rows of W, the same however many threads there are."""
+        block = -(-len(self.padded) // SLICES)
+        over_blocks(work, len(self.padded), block, self.n_threads if self.padded.nbytes >= MIN_SWEEP else 1, self.pool)
 
     def shorten_batches(self):
         """The samples of a batch are too much alike; in the end one after the other."""
@@ -192,11 +194,9 @@ class ExactSolver(Solver):
 
     def undo_drift(self):
         """W = W(A), and the last W moved alike; float32 ends where rounding is not far below the gap."""
-        for share in self.shares:
-            share.last -= share.weights
+        self.last -= self.padded
         exact = float(self.gains.mean()) - 0.5 * self.lam * self.refresh_weights()
-        for share in self.shares:
-            share.last += share.weights
+        self.last += self.padded
         if abs(exact - self.dual_estimate) > 0.02 * self.gap_estimate():
             self.leave_single()
 
@@ -210,9 +210,7 @@ class ExactSolver(Solver):
         if scale < 1.0:
             self.rows.scale(scale)
         # From what `terms` left there, which is free of rounding: the count to the next refresh begins anew.
-        for share in self.shares:
-            part = self.checked[:, share.first: share.first + share.weights.shape[1]]
-            np.multiply(part, scale / rho, out=share.weights[:, : part.shape[1]], casting="same_kind")
+        np.multiply(self.checked, scale / rho, out=self.weights, casting="same_kind")
         self.n_passes, self.full_gap = 0, None
         self.momentum.restart()
         self.rest = Rest(self.problem.n_samples)
@@ -223,13 +221,14 @@ class ExactSolver(Solver):
         return min(best, self.dual_estimate + self.gap_estimate())
 
     def objective(self, parts):
-        return objective(self.problem, self.spec, self.rows, parts, self.smoothing, self.engine, self.n_threads)
+        return objective(self.problem, self.spec, self.rows, parts, self.smoothing, self.engine, self.n_threads,
+                         self.pool)
 
     def terms(self):
         """||W||^2, and for each sample its loss, its gap and ||alpha_i||^2 / omega_i, at W = W(A)."""
         self.checked = np.zeros((self.problem.n_weights, self.problem.n_classes))
         over_slices(lambda columns: self.add_rows(self.checked[columns], columns),
-                    column_ranges(self.problem, self.n_threads), self.n_threads)
+                    column_ranges(self.problem, self.n_threads), self.n_threads, self.pool)
         losses, gains, inner, _ = self.objective([self.checked])
         squares = np.zeros(self.problem.n_samples)
         if self.smoothing > 0.0:
@@ -253,7 +252,7 @@ class ExactSolver(Solver):
         if self.passing:
             # A pass that was broken off leaves blocks of W that went ahead.
             self.refresh_weights()
-        losses, gains, inner, margins = self.objective([share.weights for share in self.shares])
+        losses, gains, inner, margins = self.objective([self.padded])
         norm, parts, self.with_loss = self.squared_norm(), self.rows.rows_of(), losses > 0.0
         scale, risk = self.best_scale(norm, margins, losses)
         primal = 0.5 * self.lam * scale * scale * norm + risk
@@ -267,11 +266,10 @@ class ExactSolver(Solver):
         Of rounding, which is in all features, one r tells it to some per cent; and an error in W shows.
         """
         problem = self.problem
-        signs = np.zeros(sum(share.weights.shape[1] for share in self.shares))
+        signs = np.zeros(self.padded.shape[1])
         signs[: problem.n_classes] = np.random.default_rng(self.n_passes).choice([-1.0, 1.0], problem.n_classes)
         sums = np.zeros((problem.n_weights, 4))
-        for share in self.shares:
-            self.kernels["sdca"].add_signed(share.samples, share.weights, signs[share.first:], sums)
+        self.kernels["sdca"].add_signed(self.workers[0][0], self.padded, signs, sums)
         indptr, classes, beta = parts
         rows = np.repeat(np.arange(problem.n_samples), np.diff(indptr))
         products = np.bincount(rows, beta * (signs[problem.label[rows]] - signs[classes]), problem.n_samples)
@@ -307,23 +305,18 @@ class CertifiedWeights:
 
     def __init__(self, solver, scale):
         self.solver, self.scale = solver, scale
-        self.parts = [(share.first, share.weights) for share in solver.shares]
+        self.weights = solver.weights
 
     def copy(self):
-        self.parts = [(first, weights.copy()) for first, weights in self.parts]
+        self.weights = self.weights.copy()
 
     def __call__(self):
         # Giving W ends the solver.
-        for share in self.solver.shares:
-            share.last = None
-        weights = np.empty((self.solver.problem.n_weights, self.solver.problem.n_classes))
-        for first, part in self.parts:
-            out = weights[:, first: first + part.shape[1]]
-            np.multiply(part[:, : out.shape[1]], self.scale, out=out, dtype=np.float64)
-        return weights
+        self.solver.last = None
+        return np.multiply(self.weights, self.scale, dtype=np.float64)
 
 
-def objective(problem, spec, rows, parts, smoothing, engine="cython", n_threads=1):
+def objective(problem, spec, rows, parts, smoothing, engine="cython", n_threads=1, pool=None):
     """Losses, gains, <s_i, alpha_i> and margins of all samples for the lists of A, shape (4, n_samples).
 
     `parts` are as many columns of W each, in their order.
@@ -335,7 +328,7 @@ def objective(problem, spec, rows, parts, smoothing, engine="cython", n_threads=
         samples, loss = problem.samples(engine, parts[0].shape[1]), spec.make(engine)
         modules(engine)["objective"].objective(samples, loss, rows, parts, smoothing, block.start, block.stop, *arrays)
 
-    over_blocks(work, n, n if n_threads == 1 else -(-n // (4 * n_threads)), n_threads)
+    over_blocks(work, n, n if n_threads == 1 else -(-n // (4 * n_threads)), n_threads, pool)
     return arrays
 
 
@@ -352,8 +345,8 @@ def tame(problem, lam, smoothing):
 
 def batch_size(problem):
     """Samples that threads take at once; 0 where one thread alone is as fast."""
-    n, m = problem.n_samples, problem.n_classes
-    if not sp.issparse(problem.X) or m < MIN_CLASSES or problem.X.nnz * m < MIN_ROW * n:
+    n = problem.n_samples
+    if not sp.issparse(problem.X) or problem.X.nnz * problem.n_classes < MIN_ROW * n:
         return 0
     squares = problem.sqnorm.sum()
     sums = np.asarray(problem.X.sum(axis=0, dtype=np.float64)).reshape(-1)
@@ -362,12 +355,22 @@ def batch_size(problem):
     return batch if batch >= MIN_BATCH else 0
 
 
+def part_count(problem):
+    """Parts of the features, as many whatever the number of threads: a score is a sum over parts."""
+    count = 2
+    while 2 * count <= MAX_PARTS and problem.X.size * problem.n_classes >= 2 * count * PART_WORK * problem.n_samples:
+        count *= 2
+    return count
+
+
 def column_ranges(problem, count):
-    """Slices of the columns of a sparse X with about as many entries each; one for a dense X."""
+    """Slices of the columns of a sparse X that take about as long each; one for a dense X."""
     if count == 1 or not sp.issparse(problem.X):
         return [slice(0, problem.n_weights)]
-    entries = np.cumsum(np.bincount(problem.X.indices, minlength=problem.n_weights))
-    cuts = np.searchsorted(entries, entries[-1] * np.arange(1, count) / count).tolist()
+    entries = np.bincount(problem.X.indices, minlength=problem.n_weights)
+    # A row of W that is rarely needed has left the cache by then.
+    cost = np.cumsum(entries + 3 * np.minimum(entries, problem.n_samples // 64))
+    cuts = np.searchsorted(cost, cost[-1] * np.arange(1, count) / count).tolist()
     return [slice(*pair) for pair in zip([0, *cuts], [*cuts, problem.n_weights])]
 
 

@@ -16,6 +16,9 @@ cdef class Samples:
     cdef const void* values
     cdef const void* indices
     cdef const long long* indptr
+    # Where the parts of the rows of a CSR matrix begin and end, n_parts + 1 places a row
+    cdef const long long* places
+    cdef readonly Py_ssize_t n_parts
     cdef Py_ssize_t width
     cdef const double* cost
     cdef bint cost_per_sample
@@ -35,7 +38,10 @@ cdef class Samples:
     cdef void load(self, Py_ssize_t i) noexcept nogil
     # Of CSR rows, the columns from `first` up to `last` alone, with their numbers in X; the bias is the last.
     cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+    # Of CSR rows, what lies between two of the columns that were given to `cut`, with the numbers in X.
+    cdef void load_part(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil
     cdef void _take(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil
+    cdef Py_ssize_t _place(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t column) noexcept nogil
     cdef void _append_bias(self) noexcept nogil
     cdef void scores(self, const real* weights, real* out) noexcept nogil
     # The sums in double whatever the precision of W

@@ -33,7 +33,6 @@ cdef inline void copy_columns(const index_t* source, Py_ssize_t count, int* out)
 
 cdef inline Py_ssize_t lower_bound(const index_t* indices, Py_ssize_t low, Py_ssize_t high,
                                    Py_ssize_t column) noexcept nogil:
-    """The first place from low to high whose column is at least `column`."""
     cdef Py_ssize_t middle
     while low < high:
         middle = (low + high) // 2
@@ -136,6 +135,25 @@ cdef class Samples:
             raise ValueError("cost must have n_classes columns and n_classes or n_samples rows")
         self.cost = &cost_view[0, 0]
 
+    def cut(self, columns):
+        """Cut the rows of a CSR matrix up at some columns; where the parts begin, to be shared with others."""
+        cdef Py_ssize_t i, k, count = len(columns)
+        cdef long long[:, ::1] places = np.empty((self.n_samples, count + 2), dtype=np.int64)
+        cdef long long column
+        for i in range(self.n_samples):
+            places[i, 0], places[i, count + 1] = self.indptr[i], self.indptr[i + 1]
+        for k in range(count):
+            column = columns[k]
+            for i in range(self.n_samples):
+                places[i, k + 1] = self._place(places[i, k], places[i, count + 1], column)
+        self.share_cuts(np.asarray(places))
+        return np.asarray(places)
+
+    def share_cuts(self, places):
+        cdef const long long[:, ::1] view = places
+        self._keep_alive.append(places)
+        self.places, self.n_parts = &view[0, 0], view.shape[1] - 1
+
     cdef void expect(self, Py_ssize_t i) noexcept nogil:
         """Bring into the cache what tells where the row is."""
         PREFETCH(&self.label[i])
@@ -162,18 +180,26 @@ cdef class Samples:
             self._take(self.indptr[i], self.indptr[i + 1] - self.indptr[i])
         self._append_bias()
 
+    cdef Py_ssize_t _place(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t column) noexcept nogil:
+        """The first place from low to high whose column is at least `column`."""
+        if self.wide:
+            return lower_bound(<const long long*> self.indices, low, high, column)
+        return lower_bound(<const int*> self.indices, low, high, column)
+
     cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
         cdef Py_ssize_t start
         if self.indptr == NULL:
             self.load(i)
             return
-        if self.wide:
-            start = lower_bound(<const long long*> self.indices, self.indptr[i], self.indptr[i + 1], first)
-            self._take(start, lower_bound(<const long long*> self.indices, start, self.indptr[i + 1], last) - start)
-        else:
-            start = lower_bound(<const int*> self.indices, self.indptr[i], self.indptr[i + 1], first)
-            self._take(start, lower_bound(<const int*> self.indices, start, self.indptr[i + 1], last) - start)
+        start = self._place(self.indptr[i], self.indptr[i + 1], first)
+        self._take(start, self._place(start, self.indptr[i + 1], last) - start)
         if first <= self.width < last:
+            self._append_bias()
+
+    cdef void load_part(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil:
+        cdef const long long* place = self.places + i * (self.n_parts + 1) + part
+        self._take(place[0], place[1] - place[0])
+        if part == self.n_parts - 1:
             self._append_bias()
 
     cdef void _take(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil:

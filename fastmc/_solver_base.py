@@ -94,8 +94,13 @@ class Solver:
     def primal_at_zero(self):
         """P(0): the scores are zero, the costs remain."""
         problem = self.problem
-        risk = sum(float(problem.weight[rows] @ loss_values(self.spec, problem.costs(rows),
-                                                            problem.label[rows], self.smoothing))
+        if problem.cost is None:
+            # All wrong classes cost 1: the loss is the same for all.
+            first = slice(0, 1)
+            return float(problem.weight.mean() * loss_values(self.spec, problem.costs(first), problem.label[first],
+                                                             self.smoothing)[0])
+        risk = sum(float((problem.weight[rows] * loss_values(self.spec, problem.costs(rows), problem.label[rows],
+                                                             self.smoothing)).sum())
                    for rows in row_blocks(problem))
         return risk / problem.n_samples
 

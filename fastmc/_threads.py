@@ -1,6 +1,9 @@
-"""Work on blocks of rows by several threads; the kernels release the GIL."""
+"""Work on slices by several threads; the kernels release the GIL."""
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from fastmc._team import Team
 
 
 def count_threads(n_threads):
@@ -13,17 +16,45 @@ def count_threads(n_threads):
     return min(cores, max(1, int(allowed))) if allowed.isdecimal() else cores
 
 
-def over_blocks(work, n_rows, block, n_threads):
+def over_blocks(work, n_rows, block, n_threads, pool=None):
     """Call `work` with slices of at most `block` of the rows, n_threads at a time (0: all cores)."""
-    over_slices(work, [slice(at, min(at + block, n_rows)) for at in range(0, n_rows, block)], n_threads)
+    over_slices(work, [slice(at, min(at + block, n_rows)) for at in range(0, n_rows, block)], n_threads, pool)
 
 
-def over_slices(work, slices, n_threads):
-    """Call `work` with each of the slices, n_threads at a time (0: all cores)."""
+def over_slices(work, slices, n_threads, pool=None):
+    """Call `work` with each of the slices, n_threads at a time (0: all cores).
+
+    The calling thread is one of them; the others are from the pool, or started for this.
+    """
     n_threads = min(count_threads(n_threads), len(slices))
     if n_threads <= 1:
         for rows in slices:
             work(rows)
+    elif pool is None:
+        with ThreadPoolExecutor(n_threads - 1) as pool:
+            take_turns(work, slices, pool, n_threads)
     else:
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(work, slices))
+        take_turns(work, slices, pool, n_threads)
+
+
+def take_turns(work, slices, pool, n_threads):
+    waiting, team = deque(slices), Team(n_threads)
+
+    def serve():
+        team.spread()
+        while waiting:
+            try:
+                rows = waiting.popleft()
+            except IndexError:
+                return
+            work(rows)
+
+    calls = [pool.submit(serve) for _ in range(n_threads - 1)]
+    try:
+        serve()
+    finally:
+        # After an error nobody begins another slice, and all have ended when it comes out.
+        waiting.clear()
+        wait(calls)
+    for call in calls:
+        call.result()

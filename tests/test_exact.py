@@ -49,10 +49,10 @@ def test_every_instruction_set_gives_the_bits_of_the_mirror(instruction_set, m, 
                 list(solver.sweep(np.random.default_rng(1)))
         kernel, mirror = solvers
         assert kernel.weights.dtype == {"single": np.float32, "double": np.float64}[precision]
-        np.testing.assert_array_equal(kernel.shares[0].weights, mirror.shares[0].weights)
+        np.testing.assert_array_equal(kernel.padded, mirror.padded)
         np.testing.assert_array_equal(kernel.gaps, mirror.gaps)
         assert kernel.dual_estimate == mirror.dual_estimate
-        assert np.count_nonzero(kernel.weights) > 0 and not kernel.shares[0].weights[:, m:].any()
+        assert np.count_nonzero(kernel.weights) > 0 and not kernel.padded[:, m:].any()
 
 
 # ---------------------------------------------------------------- dual lists
@@ -124,14 +124,14 @@ def test_the_step_on_few_classes_is_the_step_on_all(name, options, smoothing):
     solver = make_solver("sdca", problem, spec, 1.0 / (3.0 * n), smoothing)
     for _ in range(3):
         list(solver.sweep(rng))
-    loss, share, changed = spec.make(), solver.shares[0], 0
+    loss, changed = spec.make(), 0
     for i in rng.permutation(n):
         before = solver.dual_matrix().toarray()[i]
         scores = problem.augmented(np.ascontiguousarray(solver.weights), slice(i, i + 1))[0]
         weight = problem.weight[i]
         expected = loss.block_max(scores, problem.label[i], before, weight, problem.sqnorm[i] / solver.lam_n,
                                   smoothing / weight)
-        _sdca.sdca_pass(share.samples, share.loss, share.weights, solver.rows, solver.gaps, solver.gains,
+        _sdca.sdca_pass(*solver.workers[0], solver.padded, solver.rows, solver.gaps, solver.gains,
                         ListOrder(np.array([i])), 0, 1, solver.lam_n, smoothing, 0.0)
         after = solver.dual_matrix().toarray()[i]
         np.testing.assert_allclose(after, expected, rtol=0, atol=1e-12 * weight)
@@ -225,7 +225,7 @@ def test_a_certificate_wakes_samples_with_a_loss(draw):
     for _ in range(3):
         list(solver.sweep(np.random.default_rng(0)))
     solver.candidates()
-    losses = solver.objective([solver.shares[0].weights])[0]
+    losses = solver.objective([solver.padded])[0]
     solver.rest.until[:] = 100
     solver.wake()
     assert 0 < (losses > 0.0).sum() < 60
@@ -322,7 +322,7 @@ def test_a_certificate_knows_a_W_that_is_not_that_of_A(instruction_set, draw, pr
     for solver in solvers:
         for _ in range(3):
             list(solver.sweep(np.random.default_rng(1)))
-        weights, rng = solver.shares[0].weights, np.random.default_rng(2)
+        weights, rng = solver.padded, np.random.default_rng(2)
         scale = error * np.sqrt(np.mean(weights[:, :25] ** 2))
         weights[:, :25] += scale * rng.normal(size=(301, 25))
     found, mirror = (solver.candidates()[0] for solver in solvers)
@@ -343,6 +343,7 @@ def always_threads(monkeypatch):
     """Threads share the certificates of small problems as well."""
     monkeypatch.setattr(_exact_solver, "MIN_WORK", 0)
     monkeypatch.setattr(_exact_solver, "MIN_ROW", 0)
+    monkeypatch.setattr(_exact_solver, "PART_WORK", 1)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -359,7 +360,7 @@ def test_threads_do_not_change_a_bit(always_threads, digits, loss_options, smoot
 @pytest.fixture
 def small_batches(monkeypatch, always_threads):
     """Threads share the passes of small problems as well, in batches of up to 7 samples."""
-    for name, value in {"BATCH": 7, "MIN_BATCH": 2, "SPREAD": 4, "ALIKE": 1e9, "MIN_CLASSES": 2}.items():
+    for name, value in {"BATCH": 7, "MIN_BATCH": 2, "SPREAD": 4, "ALIKE": 1e9}.items():
         monkeypatch.setattr(_exact_solver, name, value)
 
 
@@ -377,8 +378,9 @@ def rare_words():
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("precision", ["single", "double"])
-def test_passes_of_threads_are_those_of_the_mirror(small_batches, draw, loss_options, precision, smoothing):
-    for seed, n_threads in enumerate((2, 3, 5)):
+def test_passes_of_threads_are_those_of_the_mirror(small_batches, draw, loss_options, precision, smoothing, monkeypatch):
+    for seed, (n_threads, n_parts) in enumerate(((2, 2), (3, 4), (5, 8))):
+        monkeypatch.setattr(_exact_solver, "MAX_PARTS", n_parts)
         p = draw(n=40, m=11, d=9, seed=seed)
         spec = make_spec(n_classes=11, **loss_options)
         solvers = []
@@ -391,7 +393,8 @@ def test_passes_of_threads_are_those_of_the_mirror(small_batches, draw, loss_opt
                 list(solver.sweep(np.random.default_rng(1)))
                 solver.terms()
         kernel, mirror = solvers
-        assert kernel.batch == mirror.batch and kernel.pool is not None
+        assert kernel.batch == mirror.batch > 0 and len(kernel.workers) == n_threads
+        assert kernel.workers[0][0].n_parts == mirror.workers[0][0].n_parts == n_parts
         np.testing.assert_array_equal(kernel.weights, mirror.weights)
         np.testing.assert_array_equal(kernel.gaps, mirror.gaps)
         np.testing.assert_array_equal(kernel.checked, mirror.checked)
@@ -432,7 +435,7 @@ def test_batches_of_samples_that_are_alike_get_shorter(small_batches, rare_words
         solvers.append(state._run.solver)
 
     model = fastmc.train(X, y, C=100.0, tol=1e-4, n_threads=3, callback=look)
-    assert solvers[0].batch == 0 and len(solvers[0].shares) == 1
+    assert solvers[0].batch == 0
     assert model.status == "converged" and model.certificate.relative_gap <= 1e-4
 
 
@@ -449,7 +452,7 @@ def test_small_dense_and_uniform_problems_stay_serial(always_threads, rare_words
         return make_solver("sdca", problem, make_spec("maxhinge", problem.n_classes), 0.01, n_threads=n_threads).batch
 
     X, y = sp.random_array((3200, 300), density=0.02, random_state=0, format="csr"), np.arange(3200)
-    assert [batch(X, y % 100), batch(X, y % 100, 1), batch(X, y % 99), batch(X.toarray() + 1, y % 100)] == [32, 0, 0, 0]
+    assert [batch(X, y % 100), batch(X, y % 100, 1), batch(X, y % 3), batch(X.toarray() + 1, y % 100)] == [32, 0, 32, 0]
     assert [batch(X[:n], y[:n] % 100) for n in (1600, 800, 799)] == [16, 8, 0]
     assert batch(*rare_words) == batch(*digits) == 0
     # Rows with one number in common with all others: cosines of a / (1 + a).
@@ -462,7 +465,7 @@ def test_small_dense_and_uniform_problems_stay_serial(always_threads, rare_words
 def test_short_rows_stay_serial():
     y = np.arange(3200)
     columns = np.random.default_rng(0).permuted(np.tile(np.arange(900), (3200, 1)), axis=1)
-    for words, n_classes, expected in ((30, 100, 32), (29, 100, 0), (29, 104, 32)):
+    for words, n_classes, expected in ((9, 100, 32), (8, 100, 0), (8, 112, 0), (8, 113, 32)):
         X = sp.csr_array((np.ones(3200 * words), (np.repeat(y, words), columns[:, :words].ravel())), shape=(3200, 900))
         assert _exact_solver.batch_size(Problem(X, y % n_classes)) == expected
 
@@ -471,7 +474,7 @@ class Broken(RuntimeError):
     pass
 
 
-@pytest.mark.parametrize("started", [0, 1, 2])
+@pytest.mark.parametrize("started", [0, 1])
 def test_an_error_among_the_threads_leaves_nobody_waiting(small_batches, rare_words, monkeypatch, started):
     problem = Problem(*rare_words)
     solver = make_solver("sdca", problem, make_spec("maxhinge", 20), 0.01, n_threads=3)
@@ -494,7 +497,7 @@ def test_an_error_among_the_threads_leaves_nobody_waiting(small_batches, rare_wo
 
 
 def test_small_problems_have_one_thread(digits):
-    for copies, expected in ((17, 1), (18, 3)):
+    for copies, expected in ((8, 1), (9, 3)):
         # 1797 rows of 64 numbers, 10 classes
         X, y = np.tile(digits[0], (copies, 1)), np.tile(digits[1], copies)
         assert make_solver("sdca", Problem(X, y), make_spec("maxhinge", 10), 0.01, n_threads=3).n_threads == expected

@@ -58,6 +58,39 @@ class Samples:
         kept = [(x, t - first) for x, t in zip(self.x, self.feature) if first <= t < last]
         self.x, self.feature = [x for x, _ in kept], [t for _, t in kept]
 
+    def cut(self, columns):
+        """Cut the rows of a CSR matrix up at some columns; where the parts begin, to be shared with others.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Ascending: a part begins at each of them.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_samples, len(columns) + 2)
+            Places in `values`: the beginnings of the parts of a row, and its end.
+        """
+        places = np.empty((self.n_samples, len(columns) + 2), dtype=np.int64)
+        for i in range(self.n_samples):
+            start, stop = self.indptr[i], self.indptr[i + 1]
+            places[i] = [start, *(start + np.searchsorted(self.indices[start:stop], columns)), stop]
+        self.share_cuts(places)
+        return places
+
+    def share_cuts(self, places):
+        """Take over what `cut` returned."""
+        self.places, self.n_parts = places, places.shape[1] - 1
+
+    def load_part(self, i, part):
+        """Fetch one of the parts of row i; the bias is in the last."""
+        start, stop = self.places[i, part], self.places[i, part + 1]
+        self.x = [float(v) for v in self.values[start:stop]]
+        self.feature = self.indices[start:stop].tolist()
+        if self.bias != 0.0 and part == self.n_parts - 1:
+            self.x.append(self.bias)
+            self.feature.append(self.width)
+
     def scores(self, weights):
         """Scores s = W^T x of the loaded row in the precision of W, a list of `stride` numbers."""
         real = weights.dtype.type
