@@ -21,8 +21,12 @@ BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_ROW = 64, 8, 100, 2.0, 900
 # Parts of the features that threads share out: two, and more where the scores of a sample take so many
 # multiplications in each.
 MAX_PARTS, PART_WORK = 8, 8000
-# Slices of W that are made anew or swept over one by one, and bytes of W from which several threads sweep.
-SLICES, MIN_SWEEP = 8, 1 << 22
+# Rows of X that tell how much alike they are, and entries that tell in which columns they are.
+SOME, MANY = 2048, 1 << 17
+# Slices of W that are made anew one by one.
+SLICES = 8
+# Slices of W that several threads sweep over, if it has so many bytes.
+SWEEPS, MIN_SWEEP = 4, 1 << 22
 # Multiplications of a product X W below which one thread serves alone: starting more takes as long.
 MIN_WORK = 10_000_000
 
@@ -56,7 +60,7 @@ class ExactSolver(Solver):
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
         # W(A) in float64 of the last `terms`, and the certified W that may be asked for.
         self.checked, self.certified, self.passing = None, weakref.WeakSet(), False
-        self.precision, self.padded = precision, None
+        self.precision, self.padded, self.norm = precision, None, None
         single = precision == "single" or (precision == "auto" and tame(problem, lam, smoothing))
         self.set_precision(np.float32 if single else np.float64)
         if dual is not None:
@@ -111,6 +115,7 @@ class ExactSolver(Solver):
             self.weights[columns] = exact
 
         over_slices(work, range(len(slices)), self.n_threads, self.pool)
+        self.norm = None
         return float(norms.sum())
 
     def add_rows(self, out, columns):
@@ -124,7 +129,7 @@ class ExactSolver(Solver):
         for kept in list(self.certified):
             kept.copy()
         self.certified.clear()
-        self.passing = True
+        self.passing, self.norm = True, None
         if self.refresh_due():
             yield from self.refresh()
         elif self.n_passes % self.REFRESH == self.REFRESH - 1:
@@ -165,7 +170,9 @@ class ExactSolver(Solver):
         self.rest.wake(self.with_loss)
 
     def squared_norm(self):
-        """||W||^2 at the precision of W."""
+        """||W||^2 of the W as it is stored, asked for only once while it stays as it is."""
+        if self.norm is not None:
+            return self.norm
         sums = {}
 
         def work(rows):
@@ -173,12 +180,13 @@ class ExactSolver(Solver):
             self.kernels["sdca"].add_squares(self.workers[0][0], self.padded[rows], sums[rows.start])
 
         self.over_weights(work)
-        return float(sum(sums[start] for start in sorted(sums)).sum())
+        self.norm = float(sum(sums[start] for start in sorted(sums)).sum())
+        return self.norm
 
     def over_weights(self, work):
         """Call `work` with slices of the rows of W, the same however many threads there are."""
-        block = -(-len(self.padded) // SLICES)
-        over_blocks(work, len(self.padded), block, self.n_threads if self.padded.nbytes >= MIN_SWEEP else 1, self.pool)
+        n_slices = SWEEPS if self.padded.nbytes >= MIN_SWEEP else 1
+        over_blocks(work, len(self.padded), -(-len(self.padded) // n_slices), self.n_threads, self.pool)
 
     def shorten_batches(self):
         """The samples of a batch are too much alike; in the end one after the other."""
@@ -211,7 +219,7 @@ class ExactSolver(Solver):
             self.rows.scale(scale)
         # From what `terms` left there, which is free of rounding: the count to the next refresh begins anew.
         np.multiply(self.checked, scale / rho, out=self.weights, casting="same_kind")
-        self.n_passes, self.full_gap = 0, None
+        self.n_passes, self.full_gap, self.norm = 0, None, None
         self.momentum.restart()
         self.rest = Rest(self.problem.n_samples)
         if not tame(self.problem, self.lam, self.smoothing):
@@ -220,8 +228,8 @@ class ExactSolver(Solver):
     def primal_estimate(self, best):
         return min(best, self.dual_estimate + self.gap_estimate())
 
-    def objective(self, parts):
-        return objective(self.problem, self.spec, self.rows, parts, self.smoothing, self.engine, self.n_threads,
+    def objective(self, weights):
+        return objective(self.problem, self.spec, self.rows, weights, self.smoothing, self.engine, self.n_threads,
                          self.pool)
 
     def terms(self):
@@ -229,7 +237,7 @@ class ExactSolver(Solver):
         self.checked = np.zeros((self.problem.n_weights, self.problem.n_classes))
         over_slices(lambda columns: self.add_rows(self.checked[columns], columns),
                     column_ranges(self.problem, self.n_threads), self.n_threads, self.pool)
-        losses, gains, inner, _ = self.objective([self.checked])
+        losses, gains, inner, _ = self.objective(self.checked)
         squares = np.zeros(self.problem.n_samples)
         if self.smoothing > 0.0:
             dual = self.dual_matrix()
@@ -252,28 +260,33 @@ class ExactSolver(Solver):
         if self.passing:
             # A pass that was broken off leaves blocks of W that went ahead.
             self.refresh_weights()
-        losses, gains, inner, margins = self.objective([self.padded])
-        norm, parts, self.with_loss = self.squared_norm(), self.rows.rows_of(), losses > 0.0
+        losses, gains, inner, margins = self.objective(self.padded)
+        parts, self.with_loss = self.rows.rows_of(), losses > 0.0
+        norm = self.squared_norm()
         scale, risk = self.best_scale(norm, margins, losses)
         primal = 0.5 * self.lam * scale * scale * norm + risk
-        dual = float(gains.mean()) - float(inner.mean()) + 0.5 * self.lam * (norm - 2.0 * self.drift(parts))
+        dual = float(gains.mean()) - float(inner.mean()) + 0.5 * self.lam * (norm - 2.0 * self.drift())
         return [Candidate(primal, dual, lambda: self.keep_weights(scale),
                           lambda: partial(alphas, *parts, self.problem.label, self.problem.n_classes))]
 
-    def drift(self, parts):
+    def drift(self):
         """||W - W(A)||^2, estimated: it is the mean of ||(W - W(A)) r||^2 over vectors r of signs (Hutchinson).
 
         Of rounding, which is in all features, one r tells it to some per cent; and an error in W shows.
         """
-        problem = self.problem
-        signs = np.zeros(self.padded.shape[1])
-        signs[: problem.n_classes] = np.random.default_rng(self.n_passes).choice([-1.0, 1.0], problem.n_classes)
-        sums = np.zeros((problem.n_weights, 4))
-        self.kernels["sdca"].add_signed(self.workers[0][0], self.padded, signs, sums)
-        indptr, classes, beta = parts
-        rows = np.repeat(np.arange(problem.n_samples), np.diff(indptr))
-        products = np.bincount(rows, beta * (signs[problem.label[rows]] - signs[classes]), problem.n_samples)
-        return squared_norm(np.einsum("ij->i", sums) - problem.transposed(products) / self.lam_n)
+        signs, error = np.zeros(self.padded.shape[1]), np.zeros(self.problem.n_weights)
+        signs[: self.problem.n_classes] = np.random.default_rng(self.n_passes).choice([-1.0, 1.0], self.problem.n_classes)
+
+        def work(columns):
+            sums = np.zeros((columns.stop - columns.start, 4))
+            if len(sums):
+                self.kernels["sdca"].add_signed(self.workers[0][0], self.padded[columns], signs, sums)
+                error[columns] = np.einsum("ij->i", sums)
+                self.kernels["objective"].take_signed(self.problem.samples(self.engine), self.rows, signs, error[columns],
+                                                      self.lam_n, columns.start)
+
+        over_slices(work, column_ranges(self.problem, self.n_threads), self.n_threads, self.pool)
+        return squared_norm(error)
 
     def best_scale(self, norm, margins, losses):
         """(t, risk of t W) that make P(t W) small: a W of few passes is often too short or too long.
@@ -313,20 +326,19 @@ class CertifiedWeights:
     def __call__(self):
         # Giving W ends the solver.
         self.solver.last = None
-        return np.multiply(self.weights, self.scale, dtype=np.float64)
+        weights = np.empty(self.weights.shape)
+        self.solver.over_weights(lambda rows: np.multiply(self.weights[rows], self.scale, out=weights[rows], dtype=np.float64))
+        return weights
 
 
-def objective(problem, spec, rows, parts, smoothing, engine="cython", n_threads=1, pool=None):
-    """Losses, gains, <s_i, alpha_i> and margins of all samples for the lists of A, shape (4, n_samples).
-
-    `parts` are as many columns of W each, in their order.
-    """
+def objective(problem, spec, rows, weights, smoothing, engine="cython", n_threads=1, pool=None):
+    """Losses, gains, <s_i, alpha_i> and margins of all samples for the lists of A, shape (4, n_samples)."""
     n, arrays = problem.n_samples, np.zeros((4, problem.n_samples))
 
     def work(block):
         # Samples and losses hold scratch: each thread has its own.
-        samples, loss = problem.samples(engine, parts[0].shape[1]), spec.make(engine)
-        modules(engine)["objective"].objective(samples, loss, rows, parts, smoothing, block.start, block.stop, *arrays)
+        samples, loss = problem.samples(engine, weights.shape[1]), spec.make(engine)
+        modules(engine)["objective"].objective(samples, loss, rows, weights, smoothing, block.start, block.stop, *arrays)
 
     over_blocks(work, n, n if n_threads == 1 else -(-n // (4 * n_threads)), n_threads, pool)
     return arrays
@@ -348,10 +360,13 @@ def batch_size(problem):
     n = problem.n_samples
     if not sp.issparse(problem.X) or problem.X.nnz * problem.n_classes < MIN_ROW * n:
         return 0
-    squares = problem.sqnorm.sum()
-    sums = np.asarray(problem.X.sum(axis=0, dtype=np.float64)).reshape(-1)
-    inner = (squared_norm(sums) + (n * problem.bias) ** 2 - squares) / max(n - 1, 1)
-    batch = min(BATCH, n // SPREAD, int(ALIKE * squares / inner) if ALIKE * squares < BATCH * inner else BATCH)
+    # Every so many-th row, about SOME: a mean over pairs need not see all.
+    some = slice(None, None, -(-n // SOME))
+    squares = problem.sqnorm[some]
+    sums = np.asarray(problem.X[some].sum(axis=0, dtype=np.float64)).reshape(-1)
+    inner = (squared_norm(sums) + (len(squares) * problem.bias) ** 2 - squares.sum()) / max(len(squares) - 1, 1)
+    alike = ALIKE * squares.sum()
+    batch = min(BATCH, n // SPREAD, int(alike / inner) if alike < BATCH * inner else BATCH)
     return batch if batch >= MIN_BATCH else 0
 
 
@@ -367,7 +382,8 @@ def column_ranges(problem, count):
     """Slices of the columns of a sparse X that take about as long each; one for a dense X."""
     if count == 1 or not sp.issparse(problem.X):
         return [slice(0, problem.n_weights)]
-    entries = np.bincount(problem.X.indices, minlength=problem.n_weights)
+    step = -(-problem.X.nnz // MANY) or 1
+    entries = step * np.bincount(problem.X.indices[::step], minlength=problem.n_weights)
     # A row of W that is rarely needed has left the cache by then.
     cost = np.cumsum(entries + 3 * np.minimum(entries, problem.n_samples // 64))
     cuts = np.searchsorted(cost, cost[-1] * np.arange(1, count) / count).tolist()

@@ -4,7 +4,7 @@ import numpy as np
 from fastmc._dual_rows cimport DualRows, Row
 from fastmc._losses cimport Loss
 from fastmc._predict cimport score_rows
-from fastmc._samples cimport Samples
+from fastmc._samples cimport Samples, real
 from fastmc._vector cimport ROWS
 
 
@@ -39,35 +39,35 @@ def add_rows(Samples samples, DualRows rows, double[:, ::1] weights, double lam_
                 coef[classes[k]] = 0.0
 
 
-cdef Py_ssize_t place_of(weights) except -1:
-    """Where the numbers of an array are, float32 or float64."""
-    cdef const float[:, ::1] single
-    cdef const double[:, ::1] double_
-    if weights.dtype == np.float32:
-        single = weights
-        return <Py_ssize_t> &single[0, 0]
-    double_ = weights
-    return <Py_ssize_t> &double_[0, 0]
+def take_signed(Samples samples, DualRows rows, const double[::1] signs, double[::1] out, double lam_n,
+                Py_ssize_t first):
+    cdef Py_ssize_t i, j, k, t, last = first + out.shape[0]
+    cdef double value
+    cdef Row* row
+    with nogil:
+        for i in range(samples.n_samples):
+            row, value = &rows.rows[i], 0.0
+            for k in range(row.n_now):
+                j = row.entries[k].j
+                value += row.entries[k].beta * (signs[samples.label[i]] - signs[j])
+            if value != 0.0:
+                value /= lam_n
+                samples.load_columns(i, first, last)
+                for t in range(samples.nnz):
+                    out[samples.column[t] - first] -= value * samples.x[t]
 
 
-def objective(Samples samples, Loss loss, DualRows rows, list parts, double smoothing, Py_ssize_t start,
+def objective(Samples samples, Loss loss, DualRows rows, const real[:, ::1] weights, double smoothing, Py_ssize_t start,
               Py_ssize_t stop, double[::1] losses, double[::1] gains, double[::1] inner, double[::1] margins):
-    cdef Py_ssize_t n_parts = len(parts), pitch = samples.stride * n_parts, i = start, count, part, r
-    cdef Py_ssize_t[::1] places = np.array([place_of(weights) for weights in parts], dtype=np.intp)
-    cdef bint single = parts[0].dtype == np.float32, dense = samples.indptr == NULL
+    cdef Py_ssize_t i = start, count, r
+    cdef bint dense = samples.indptr == NULL
     cdef double[::1] x = np.empty(ROWS * samples.n_features if dense else 1)
-    cdef double[:, ::1] scores = np.empty((ROWS, pitch))
+    cdef double[:, ::1] scores = np.empty((ROWS, samples.stride))
     cdef double[::1] scratch = np.zeros(2 * samples.n_classes)
-    cdef double* out
     with nogil:
         while i < stop:
             count = ROWS if dense and i + ROWS <= stop else 1
-            for part in range(n_parts):
-                out = &scores[0, part * samples.stride]
-                if single:
-                    score_rows(samples, <const float*> places[part], i, count, &x[0], out, pitch)
-                else:
-                    score_rows(samples, <const double*> places[part], i, count, &x[0], out, pitch)
+            score_rows(samples, &weights[0, 0], i, count, &x[0], &scores[0, 0], samples.stride)
             for r in range(count):
                 dual_terms(samples, &rows.rows[i], i, smoothing, &scores[r, 0], &gains[i], &inner[i])
                 samples.add_cost(i, &scores[r, 0])

@@ -340,15 +340,17 @@ def squared_row_norms(X):
     """||x_i||^2 in float64, shape (n_samples,)."""
     if not sp.issparse(X):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    norms = np.zeros(X.shape[0])
+    n = X.shape[0]
+    norms = np.zeros(n)
     # Some rows at a time: their squares stay in the cache.
-    for first in range(0, X.shape[0], 128):
-        starts = X.indptr[first:first + 129]
+    block = max(1, 2**15 * n // max(X.nnz, n))
+    for first in range(0, n, block):
+        starts = X.indptr[first:first + block + 1]
         squares = np.square(X.data[starts[0]:starts[-1]], dtype=np.float64)
         # reduceat sums from one start to the next; rows without entries have no start of their own.
         filled = np.diff(starts) > 0
         if filled.any():
-            norms[first:first + 128][filled] = np.add.reduceat(squares, starts[:-1][filled] - starts[0])
+            norms[first:first + block][filled] = np.add.reduceat(squares, starts[:-1][filled] - starts[0])
     return norms
 
 

@@ -187,12 +187,16 @@ cdef class Samples:
         return lower_bound(<const int*> self.indices, low, high, column)
 
     cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-        cdef Py_ssize_t start
+        cdef Py_ssize_t start, stop
         if self.indptr == NULL:
             self.load(i)
             return
-        start = self._place(self.indptr[i], self.indptr[i + 1], first)
-        self._take(start, self._place(start, self.indptr[i + 1], last) - start)
+        start, stop = self.indptr[i], self.indptr[i + 1]
+        if first > 0:
+            start = self._place(start, stop, first)
+        if last < self.width:
+            stop = self._place(start, stop, last)
+        self._take(start, stop - start)
         if first <= self.width < last:
             self._append_bias()
 

@@ -225,7 +225,7 @@ def test_a_certificate_wakes_samples_with_a_loss(draw):
     for _ in range(3):
         list(solver.sweep(np.random.default_rng(0)))
     solver.candidates()
-    losses = solver.objective([solver.padded])[0]
+    losses = solver.objective(solver.padded)[0]
     solver.rest.until[:] = 100
     solver.wake()
     assert 0 < (losses > 0.0).sum() < 60
@@ -325,12 +325,13 @@ def test_a_certificate_knows_a_W_that_is_not_that_of_A(instruction_set, draw, pr
         weights, rng = solver.padded, np.random.default_rng(2)
         scale = error * np.sqrt(np.mean(weights[:, :25] ** 2))
         weights[:, :25] += scale * rng.normal(size=(301, 25))
+        solver.norm = None
     found, mirror = (solver.candidates()[0] for solver in solvers)
     assert found[:2] == mirror[:2]
     dual = solvers[0].dual_matrix()
     exact = _certificate.dual_value(problem, dual, 0.01)
     drift = np.sum((solvers[0].weights - problem.weights_of(dual, 0.01)) ** 2)
-    assert solvers[0].drift(solvers[0].rows.rows_of()) == pytest.approx(drift, rel=0.5, abs=1e-25)
+    assert solvers[0].drift() == pytest.approx(drift, rel=0.5, abs=1e-25)
     # Twice the estimate counts, of which once belongs there.
     assert exact - 0.01 * drift - 1e-13 <= found.dual <= exact + 1e-13
     assert found.primal >= _certificate.primal_value(problem, spec, found.keep_weights()(), 0.01) - 1e-13
@@ -513,15 +514,17 @@ def test_zero_threads_are_the_cores_allowed(monkeypatch):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
-def test_columns_are_shared_out_by_entries(always_threads, rare_words, count):
+def test_columns_are_shared_out_by_what_they_take(always_threads, rare_words, count):
     X, y = rare_words
     for bias in (None, 1.0):
         problem = Problem(X, y, bias=bias)
         ranges = _exact_solver.column_ranges(problem, count)
         assert len(ranges) == count and ranges[0].start == 0 and ranges[-1].stop == problem.n_weights
         assert all(left.stop == right.start for left, right in zip(ranges, ranges[1:]))
-        entries = [X[:, columns.start: columns.stop].nnz for columns in ranges]
-        assert max(entries) <= X.nnz / count + 2 * X.sum(axis=0).max() + 600
+        entries = np.diff(X.tocsc().indptr)
+        # Up to n/64 entries each finds its row of W out of the cache.
+        cost = entries + 3 * np.minimum(entries, 600 // 64)
+        assert max(cost[columns].sum() for columns in ranges) <= cost.sum() / count + cost.max()
         solvers = [make_solver("sdca", problem, make_spec("maxhinge", 20), 0.01, n_threads=n) for n in (1, count)]
         for solver in solvers:
             list(solver.sweep(np.random.default_rng(0)))

@@ -27,7 +27,34 @@ def add_rows(samples, rows, weights, lam_n, first):
         samples.update(coef, weights)
 
 
-def objective(samples, loss, rows, parts, smoothing, start, stop, losses, gains, inner, margins):
+def take_signed(samples, rows, signs, out, lam_n, first):
+    """Subtract the product of W(A) with `signs`, one number a class, for the features from `first` on.
+
+    Parameters
+    ----------
+    samples : Samples
+    rows : DualRows
+        The lists of A.
+    signs : ndarray, shape (n_classes,) or more
+    out : ndarray
+        One number for each of some features, changed in place.
+    lam_n : float
+        lambda n = 1/C.
+    first : int
+        The feature that out[0] belongs to.
+    """
+    for i in range(samples.n_samples):
+        value = 0.0
+        for j, beta in rows.now[i]:
+            value += beta * (float(signs[samples.label[i]]) - float(signs[j]))
+        if value != 0.0:
+            value /= lam_n
+            samples.load_columns(i, first, first + len(out))
+            for x, feature in zip(samples.x, samples.feature):
+                out[feature] -= value * x
+
+
+def objective(samples, loss, rows, weights, smoothing, start, stop, losses, gains, inner, margins):
     """What each sample adds to primal and dual, written into arrays of shape (n_samples,).
 
     Parameters
@@ -36,8 +63,7 @@ def objective(samples, loss, rows, parts, smoothing, start, stop, losses, gains,
     loss : Loss
     rows : DualRows
         The lists of A.
-    parts : list of ndarrays of float32 or float64, shape (n_features, stride)
-        W, some classes after the other.
+    weights : ndarray of float32 or float64, shape (n_features, stride)
     smoothing : float
         The Moreau parameter gamma.
     start, stop : int
@@ -52,10 +78,10 @@ def objective(samples, loss, rows, parts, smoothing, start, stop, losses, gains,
     margins : ndarray
         The largest s_j + c_j of a wrong class less s_y.
     """
-    wide = [weights.astype(np.float64) for weights in parts]
+    wide = weights.astype(np.float64)
     for i in range(start, stop):
         samples.load(i)
-        scores = [s for weights in wide for s in samples.scores(weights)][: samples.n_classes]
+        scores = samples.scores(wide)[: samples.n_classes]
         y, weight = samples.label[i], samples.weight[i]
         own = squares = 0.0
         losses[i] = gains[i] = inner[i] = 0.0
