@@ -104,9 +104,9 @@ def train(X: Matrix, y: ArrayLike, loss: str = "maxhinge", *, k: int = 1, own_cl
         Start from a trained model of the same samples, classes and loss. Its stored W is
         certified first, then its dual is taken up; C, tol, smoothing and cost may differ.
     n_threads : int
-        Of sdca, 0 for all cores. Two or more share the certificates and, on sparse texts of 100 classes
-        and not too short rows, the passes, which then take a few samples at once: the result differs from that of one thread
-        within the tolerance, and depends neither on how many threads there are nor on their timing.
+        Of sdca, 0 for all cores. Two or more share the certificates and, on sparse texts, the passes, which then
+        take some samples at once: the result differs from that of one thread within the tolerance, and depends
+        neither on how many threads there are nor on their timing.
     random_state : int or numpy.random.Generator
         Draws the block order. The same seed gives the same bits.
     callback : callable or None
