@@ -115,12 +115,18 @@ cdef class DualRows:
             for k in range(row.count):
                 row.entries[k].before = row.entries[k].beta
 
-    def empty(self):
-        cdef Py_ssize_t i
-        out = np.empty(self.n_samples, dtype=bool)
+    def still(self, asked):
+        cdef Py_ssize_t i, k
+        cdef Row* row
+        out = asked.copy()
         cdef unsigned char[::1] flags = out.view(np.uint8)
         for i in range(self.n_samples):
-            flags[i] = self.rows[i].count == 0
+            row = &self.rows[i]
+            if flags[i]:
+                flags[i] = row.count == row.n_now
+                for k in range(row.n_now):
+                    if row.entries[k].beta != row.entries[k].before:
+                        flags[i] = False
         return out
 
     def scale(self, double factor):

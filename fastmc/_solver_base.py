@@ -77,7 +77,7 @@ class Solver:
         return self.kernels["order"].ListOrder(samples)
 
     def wake(self):
-        """The last certificate was not good enough: let no sample rest that it saw a loss of."""
+        """The last certificate was not good enough: let no sample rest that it saw a gap of."""
 
     def refresh(self):
         """All block gaps anew, at W(A) freed of the rounding of many steps."""

@@ -90,7 +90,7 @@ def train(X: Matrix, y: ArrayLike, loss: str = "maxhinge", *, k: int = 1, own_cl
         whole budget, with one certificate at the end (a callback can ask for more).
     max_passes : int
         Budget in passes over the data (n_samples block updates, or one batch iteration; sdca leaves samples
-        with nothing to do out of up to 16 passes running).
+        with nothing to do out of up to 32 passes running).
     max_time : float or None
         Budget in seconds.
     bias : float or None

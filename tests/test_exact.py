@@ -183,22 +183,24 @@ def test_momentum_follows_the_rate_and_ends_when_the_dual_falls():
 def test_rests_grow_visit_by_visit_and_end():
     rest, active, turns = Rest(4), np.array([0, 1, 3]), []
     idle = np.array([True, False, True, True])
-    for n_passes in range(1, 40):
+    for n_passes in range(1, 400):
         samples = rest.awake(active, n_passes - 1)
         turns.append(0 in samples)
         assert 1 in samples and 2 not in samples
         rest.saw(samples, idle, n_passes)
-    # 2, 4, 6 and 8 passes, in the end 16.
-    assert np.flatnonzero(turns).tolist() == [0, 3, 8, 15, 24, 35]
+    # 2, 4, 6 and 8 passes, in the end 32.
+    visits = np.flatnonzero(turns)
+    assert visits[:6].tolist() == [0, 3, 8, 15, 24, 35]
+    assert np.diff(visits).tolist() == [min(2 * v, 32) + 1 for v in range(1, len(visits))] and len(visits) > 19
     rest.wake(np.array([True, False, False, False]))
-    assert rest.awake(active, 40).tolist() == [0, 1]
+    assert rest.awake(active, 400).tolist() == [0, 1]
     # It was not idle then: all begins anew.
-    rest.saw(np.array([0]), ~idle, 41)
-    rest.saw(np.array([0]), idle, 42)
-    assert rest.awake(active, 43).tolist() == [1] and rest.awake(active, 44).tolist() == [0, 1]
+    rest.saw(np.array([0]), ~idle, 401)
+    rest.saw(np.array([0]), idle, 402)
+    assert rest.awake(active, 403).tolist() == [1] and rest.awake(active, 404).tolist() == [0, 1]
     # Somebody has to be visited.
-    rest.saw(active, np.ones(4, bool), 44)
-    assert rest.awake(active, 45).tolist() == [0, 1, 3]
+    rest.saw(active, np.ones(4, bool), 404)
+    assert rest.awake(active, 405).tolist() == [0, 1, 3]
 
 
 @pytest.mark.parametrize("loss", [{"loss": "maxhinge"}, {"loss": "topk", "k": 2}, {"loss": "wusunier", "rho": [2, 1]}])
@@ -219,17 +221,37 @@ def test_samples_without_a_loss_rest(loss, smoothing):
     assert abs(model.certificate.primal - other.certificate.primal) <= 1e-7 * other.certificate.primal
 
 
-def test_a_certificate_wakes_samples_with_a_loss(draw):
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_samples_with_all_their_beta_at_one_class_rest(precision, assert_certified):
+    # Half of the labels are wrong: there another class is far ahead.
+    rng = np.random.default_rng(4)
+    y = np.arange(200) % 5
+    X = rng.normal(size=(200, 6)) + 5.0 * np.eye(5, 6)[y]
+    y[::2] = rng.integers(5, size=100)
+    options = {"C": 0.1, "tol": 1e-6, "max_passes": 500, "precision": precision}
+    model, mirror = (fastmc.train(X, y, engine=engine, **options) for engine in ("cython", "reference"))
+    np.testing.assert_array_equal(model.weights, mirror.weights)
+    np.testing.assert_array_equal(model.history["oracle_calls"], mirror.history["oracle_calls"])
+    dual = model.dual_.toarray()
+    assert np.mean((dual == -1.0).any(axis=1)) > 0.3
+    # Far fewer visits than the samples with neither loss nor beta could save
+    idle = np.mean(~dual.any(axis=1))
+    assert model.status == "converged" and model.history["oracle_calls"][-1] < (0.9 - idle) * 200 * model.n_passes
+    assert_certified(model, _certificate.certificate(Problem(X, y), model.spec, model.weights, model.dual_, model.lam))
+
+
+def test_a_certificate_wakes_samples_with_a_gap(draw):
     p = draw(n=60)
     solver = make_solver("sdca", Problem(p.X, p.y), make_spec("maxhinge", 4), 0.01)
     for _ in range(3):
         list(solver.sweep(np.random.default_rng(0)))
     solver.candidates()
-    losses = solver.objective(solver.padded)[0]
+    losses, gaps = _certificate.losses_and_gaps(solver.problem, solver.spec, solver.weights, solver.dual_matrix())
+    expected = np.flatnonzero(gaps > 1e-9 * losses)
     solver.rest.until[:] = 100
     solver.wake()
-    assert 0 < (losses > 0.0).sum() < 60
-    np.testing.assert_array_equal(solver.rest.awake(solver.active, solver.n_passes), np.flatnonzero(losses > 0.0))
+    assert 0 < len(expected) < 60 and ((losses > 0.0) & (gaps < 1e-9)).any()
+    np.testing.assert_array_equal(solver.rest.awake(solver.active, solver.n_passes), expected)
 
 
 @pytest.mark.parametrize("name", ["sdca", "bcfw", "pairwise", "away", "fw"])

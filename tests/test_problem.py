@@ -100,6 +100,11 @@ def test_dense_arrays_of_zeros_mostly_become_csr(draw, dtype):
     assert 0.1 < np.count_nonzero(X) / X.size < 0.25
     problem = Problem(X, p.y)
     assert problem.X.format == "csr" and problem.X.dtype == dtype and problem.X.nnz == np.count_nonzero(X)
+    expected = sp.csr_array(X)
+    for name in ("data", "indices", "indptr"):
+        ours, scipys = getattr(problem.X, name), getattr(expected, name)
+        np.testing.assert_array_equal(ours, scipys)
+        assert ours.dtype == scipys.dtype
     np.testing.assert_array_equal(problem.X.toarray(), X)
     assert_same_model(train(p, X), train(p, sp.csr_array(X)))
     np.testing.assert_array_equal(X, before)
