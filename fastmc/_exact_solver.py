@@ -15,9 +15,9 @@ from fastmc._threads import count_threads, over_blocks, over_slices
 # Down to this relative gap float32 is exact enough for W.
 SINGLE_GAP = 1e-4
 # Samples that two or more threads take at once: at most BATCH, 1/SPREAD of all, and ALIKE over their mean
-# cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or fewer than MIN_ROW multiplications
-# for the scores of one, threads would wait more than work.
-BATCH, MIN_BATCH, SPREAD, ALIKE, MIN_ROW = 64, 8, 100, 2.0, 900
+# cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or MIN_STEPS for each of more than two
+# threads, or fewer than MIN_ROW multiplications for the scores of one, threads would wait more than work.
+BATCH, MIN_BATCH, MIN_STEPS, SPREAD, ALIKE, MIN_ROW = 64, 8, 4, 100, 2.0, 900
 # Parts of the features that threads share out: two, and more where the scores of a sample take so many
 # multiplications in each.
 MAX_PARTS, PART_WORK = 8, 8000
@@ -71,7 +71,7 @@ class ExactSolver(Solver):
         self.dtype, self.padded, self.last = np.dtype(dtype), aligned_zeros(shape, dtype), aligned_zeros(shape, dtype)
         # What each thread has to itself
         self.workers = [(self.problem.samples(self.engine, shape[1]), self.spec.make(self.engine))
-                        for _ in range(self.n_threads if self.batch else 1)]
+                        for _ in range(min(self.n_threads, max(2, self.batch // MIN_STEPS)) if self.batch else 1)]
         if self.batch:
             self.cut_features()
         if started:

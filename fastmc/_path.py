@@ -207,8 +207,8 @@ class _Start:
         """1/n sum_i omega_i Phi_m at W = G / lambda."""
         # The losses come first; the rest belongs to a dual, which is empty here.
         no_dual = modules(self.engine)["dual_rows"].DualRows(self.problem.n_samples, self.problem.n_classes)
-        parts = [self.direction / lam]
-        return float(objective(self.problem, self.spec, no_dual, parts, self.smoothing, self.engine)[0].mean())
+        weights = self.direction / lam
+        return float(objective(self.problem, self.spec, no_dual, weights, self.smoothing, self.engine)[0].mean())
 
     def lambda_max(self, eps):
         """The smallest lambda, within 1 %, from which A^0 is certified to the relative gap eps."""

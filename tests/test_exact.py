@@ -383,7 +383,7 @@ def test_threads_do_not_change_a_bit(always_threads, digits, loss_options, smoot
 @pytest.fixture
 def small_batches(monkeypatch, always_threads):
     """Threads share the passes of small problems as well, in batches of up to 7 samples."""
-    for name, value in {"BATCH": 7, "MIN_BATCH": 2, "SPREAD": 4, "ALIKE": 1e9}.items():
+    for name, value in {"BATCH": 7, "MIN_BATCH": 2, "MIN_STEPS": 1, "SPREAD": 4, "ALIKE": 1e9}.items():
         monkeypatch.setattr(_exact_solver, name, value)
 
 
@@ -429,8 +429,8 @@ def test_passes_of_threads_are_those_of_the_mirror(small_batches, draw, loss_opt
 def test_the_number_of_threads_does_not_change_a_bit(instruction_set, small_batches, assert_certified, rare_words):
     X, y = rare_words
     models = [fastmc.train(X, y, C=C, tol=1e-4, n_threads=n, precision=precision)
-              for C, precision in ((1.0, "single"), (10.0, "auto")) for n in (2, 3, 4, 20, 50, 2)]
-    for group in (models[:6], models[6:]):
+              for C, precision in ((1.0, "single"), (10.0, "auto")) for n in (2, 3, 50, 2)]
+    for group in (models[:4], models[4:]):
         for model in group:
             assert model.status == "converged"
             np.testing.assert_array_equal(model.weights, group[0].weights)
@@ -438,6 +438,19 @@ def test_the_number_of_threads_does_not_change_a_bit(instruction_set, small_batc
             assert model.certificate == group[0].certificate
     found = _certificate.certificate(Problem(X, y), models[-1].spec, models[-1].weights, models[-1].dual_, models[-1].lam)
     assert_certified(models[-1], found)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_rows_are_cut_at_columns(rare_words, index):
+    X = rare_words[0].copy()
+    X.indices = X.indices.astype(index)
+    problem, columns = Problem(X, rare_words[1], bias=0.5), [3, 3, 700]
+    places = [problem.samples(engine).cut(columns) for engine in ("cython", "reference")]
+    assert problem.X.indices.dtype == index and places[0].dtype == np.int64
+    np.testing.assert_array_equal(*places)
+    for (start, *cuts, stop), row in zip(places[0], range(600)):
+        assert (start, stop) == tuple(X.indptr[row: row + 2])
+        assert [cut - start for cut in cuts] == [(X.indices[start:stop] < column).sum() for column in columns]
 
 
 def test_batches_cost_few_passes(small_batches, rare_words, monkeypatch):
@@ -457,9 +470,9 @@ def test_batches_of_samples_that_are_alike_get_shorter(small_batches, rare_words
     def look(state):
         solvers.append(state._run.solver)
 
-    model = fastmc.train(X, y, C=100.0, tol=1e-4, n_threads=3, callback=look)
+    model = fastmc.train(X, y, C=100.0, tol=1e-6, n_threads=3, callback=look)
     assert solvers[0].batch == 0
-    assert model.status == "converged" and model.certificate.relative_gap <= 1e-4
+    assert model.status == "converged" and model.certificate.relative_gap <= 1e-6
 
 
 @pytest.mark.parametrize("options", [{"sampling": "uniform"}, {"sampling": "gap"}, {"sampling": "cyclic"}, {}])
