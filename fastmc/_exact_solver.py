@@ -25,8 +25,9 @@ MAX_PARTS, PART_WORK = 8, 8000
 SOME, MANY = 2048, 1 << 17
 # Slices of a large W, of MIN_SWEEP bytes or more, that are made anew one by one; and those that threads sweep over.
 SLICES, SWEEPS, MIN_SWEEP = 8, 4, 1 << 22
-# Multiplications of a product X W below which one thread serves alone: starting more takes as long.
-MIN_WORK = 10_000_000
+# Multiplications of a product X W below which one thread serves alone, and makes the passes alone: to start more and to
+# wait for them takes as long.
+MIN_WORK, MIN_PASS = 10_000_000, 20_000_000
 
 
 class ExactSolver(Solver):
@@ -46,8 +47,10 @@ class ExactSolver(Solver):
         super().__init__(problem, spec, lam, smoothing, engine)
         self.kind, self.sampling, self.gap_refresh = kind, sampling, gap_refresh
         self.engine = engine
-        self.n_threads = count_threads(n_threads) if problem.X.size * problem.n_classes >= MIN_WORK else 1
-        self.batch = batch_size(problem) if self.n_threads > 1 and sampling in ("permutation", "cyclic") else 0
+        work = problem.X.size * problem.n_classes
+        self.n_threads = count_threads(n_threads) if work >= MIN_WORK else 1
+        shared = self.n_threads > 1 and work >= MIN_PASS and sampling in ("permutation", "cyclic")
+        self.batch = batch_size(problem) if shared else 0
         self.pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
         self.gains = np.zeros(problem.n_samples)
         self.rows = self.kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)

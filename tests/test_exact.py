@@ -364,9 +364,8 @@ def test_a_certificate_knows_a_W_that_is_not_that_of_A(instruction_set, draw, pr
 @pytest.fixture
 def always_threads(monkeypatch):
     """Threads share the certificates of small problems as well."""
-    monkeypatch.setattr(_exact_solver, "MIN_WORK", 0)
-    monkeypatch.setattr(_exact_solver, "MIN_ROW", 0)
-    monkeypatch.setattr(_exact_solver, "PART_WORK", 1)
+    for name, value in {"MIN_WORK": 0, "MIN_PASS": 0, "MIN_ROW": 0, "PART_WORK": 1}.items():
+        monkeypatch.setattr(_exact_solver, name, value)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -537,6 +536,15 @@ def test_small_problems_have_one_thread(digits):
         # 1797 rows of 64 numbers, 10 classes
         X, y = np.tile(digits[0], (copies, 1)), np.tile(digits[1], copies)
         assert make_solver("sdca", Problem(X, y), make_spec("maxhinge", 10), 0.01, n_threads=3).n_threads == expected
+
+
+def test_passes_of_small_problems_have_one_thread():
+    rng = np.random.default_rng(0)
+    for n, expected in ((9999, 0), (10000, 64)):
+        X = sp.csr_array((np.ones(20 * n), rng.permuted(np.tile(np.arange(900), (n, 1)), axis=1)[:, :20].ravel(),
+                          np.arange(0, 20 * n + 1, 20)), shape=(n, 900))
+        solver = make_solver("sdca", Problem(X, np.arange(n) % 100), make_spec("maxhinge", 100), 0.01, n_threads=2)
+        assert (solver.n_threads, solver.batch) == (2, expected)
 
 
 def test_zero_threads_are_the_cores_allowed(monkeypatch):
