@@ -3,7 +3,7 @@ import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
 
-from fastmc._team import Team
+from fastmc import _team
 
 
 def count_threads(n_threads):
@@ -38,7 +38,7 @@ def over_slices(work, slices, n_threads, pool=None):
 
 
 def take_turns(work, slices, pool, n_threads):
-    waiting, team = deque(slices), Team(n_threads)
+    waiting, team = deque(slices), _team.Team(n_threads)
 
     def serve():
         team.spread()
