@@ -49,10 +49,10 @@ cdef void score(Batches shared, Samples samples, Py_ssize_t part, real[:, ::1] w
     for b in range(count):
         i = shared.order.soon(at + b + 8)
         if i >= 0:
-            samples.expect(i)
+            samples.expect_part(i, part)
         i = shared.order.soon(at + b + 3)
         if i >= 0:
-            samples.expect_row(i)
+            samples.expect_part_row(i, part)
         samples.load_part(shared.order.next(at + b), part)
         samples.scores(&weights[0, 0], &scores[b, 0])
 
@@ -72,6 +72,7 @@ cdef void take_steps(Batches shared, Step step, Py_ssize_t at, Py_ssize_t first,
     for b in range(first, last):
         i = shared.order.soon(at + b + 8)
         if i >= 0:
+            step.samples.expect(i)
             step.rows.expect(i)
         i = shared.order.soon(at + b + 3)
         if i >= 0:

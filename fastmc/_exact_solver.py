@@ -276,18 +276,19 @@ class ExactSolver(Solver):
 
         Of rounding, which is in all features, one r tells it to some per cent; and an error in W shows.
         """
-        signs, error = np.zeros(self.padded.shape[1]), np.zeros(self.problem.n_weights)
-        signs[: self.problem.n_classes] = np.random.default_rng(self.n_passes).choice([-1.0, 1.0], self.problem.n_classes)
+        problem = self.problem
+        signs, error = np.zeros(self.padded.shape[1]), np.zeros(problem.n_weights)
+        signs[: problem.n_classes] = np.random.default_rng(self.n_passes).choice([-1.0, 1.0], problem.n_classes)
 
         def work(columns):
             sums = np.zeros((columns.stop - columns.start, 4))
             if len(sums):
                 self.kernels["sdca"].add_signed(self.workers[0][0], self.padded[columns], signs, sums)
                 error[columns] = np.einsum("ij->i", sums)
-                self.kernels["objective"].take_signed(self.problem.samples(self.engine), self.rows, signs, error[columns],
+                self.kernels["objective"].take_signed(problem.samples(self.engine), self.rows, signs, error[columns],
                                                       self.lam_n, columns.start)
 
-        over_slices(work, column_ranges(self.problem, self.n_threads), self.n_threads, self.pool)
+        over_slices(work, column_ranges(problem, self.n_threads), self.n_threads, self.pool)
         return squared_norm(error)
 
     def best_scale(self, norm, margins, losses):
@@ -329,7 +330,8 @@ class CertifiedWeights:
         # Giving W ends the solver.
         self.solver.last = None
         weights = np.empty(self.weights.shape)
-        self.solver.over_weights(lambda rows: np.multiply(self.weights[rows], self.scale, out=weights[rows], dtype=np.float64))
+        self.solver.over_weights(lambda rows: np.multiply(self.weights[rows], self.scale, out=weights[rows],
+                                                          dtype=np.float64))
         return weights
 
 
@@ -340,7 +342,8 @@ def objective(problem, spec, rows, weights, smoothing, engine="cython", n_thread
     def work(block):
         # Samples and losses hold scratch: each thread has its own.
         samples, loss = problem.samples(engine, weights.shape[1]), spec.make(engine)
-        modules(engine)["objective"].objective(samples, loss, rows, weights, smoothing, block.start, block.stop, *arrays)
+        modules(engine)["objective"].objective(samples, loss, rows, weights, smoothing, block.start, block.stop,
+                                               *arrays)
 
     over_blocks(work, n, n if n_threads == 1 else -(-n // (4 * n_threads)), n_threads, pool)
     return arrays

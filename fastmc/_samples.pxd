@@ -35,6 +35,10 @@ cdef class Samples:
 
     cdef void expect(self, Py_ssize_t i) noexcept nogil
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil
+    # The same for a part of a row
+    cdef void expect_part(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil
+    cdef void expect_part_row(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil
+    cdef void _expect_entries(self, Py_ssize_t start) noexcept nogil
     cdef void load(self, Py_ssize_t i) noexcept nogil
     # Of CSR rows, the columns from `first` up to `last` alone, with their numbers in X; the bias is the last.
     cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil

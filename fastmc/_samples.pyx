@@ -164,10 +164,18 @@ cdef class Samples:
 
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil:
         """Bring the beginning of the row into the cache; the processor sees how it goes on."""
-        cdef Py_ssize_t start, line
+        self._expect_entries(i * self.width if self.indptr == NULL else self.indptr[i])
+
+    cdef void expect_part(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil:
+        PREFETCH(self.places + i * (self.n_parts + 1) + part)
+
+    cdef void expect_part_row(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil:
+        self._expect_entries(self.places[i * (self.n_parts + 1) + part])
+
+    cdef void _expect_entries(self, Py_ssize_t start) noexcept nogil:
+        cdef Py_ssize_t line
         cdef Py_ssize_t wide = 4 if self.single else 8
         cdef Py_ssize_t index = 8 if self.wide else 4
-        start = i * self.width if self.indptr == NULL else self.indptr[i]
         for line in range(4):
             PREFETCH(<const char*> self.values + start * wide + 64 * line)
             if self.indptr != NULL:
