@@ -751,7 +751,7 @@ def test_weights_and_costs_of_samples_go_with_their_rows(tmp_path):
 
 
 def test_find_C_and_train(run, tmp_path):
-    X, y = write_problem(tmp_path / "t", seed=3)
+    X, y = write_problem(tmp_path / "t", seed=4)
     words = ["train", "-C", "-v", "3", "--trace", "c", "t", "m.npz"]
     result = run(*words)
     assert (result.code, result.err) == (0, "") and names(tmp_path) == ["c", "m.npz", "t"]
@@ -768,7 +768,7 @@ def test_find_C_and_train(run, tmp_path):
 
 
 def test_find_C_warns_at_the_end_of_the_grid(run, tmp_path):
-    write_problem(tmp_path / "t", seed=3)
+    write_problem(tmp_path / "t", seed=4)
     best = json.loads(run("train", "-C", "--json", "t").out)["best_C"]
     result = run("train", "-C", "-c", repr(best), "t")
     assert result.code == 0 and f"Best C = {best:g} " in result.out
@@ -777,7 +777,7 @@ def test_find_C_warns_at_the_end_of_the_grid(run, tmp_path):
 
 
 def test_find_C_on_a_budget(run, tmp_path):
-    write_problem(tmp_path / "t", seed=3)
+    write_problem(tmp_path / "t", seed=4)
     facts = json.loads(run("train", "-C", "--max-passes", "4", "--json", "t").out)
     accuracy = facts["search"]["accuracy"]
     reached = accuracy.index(None)
@@ -808,7 +808,7 @@ def test_find_C_of_hardly_any_data(run, tmp_path):
 # Validation data during training
 
 def test_validation(run, tmp_path):
-    X, y = write_problem(tmp_path / "t", seed=3)
+    X, y = write_problem(tmp_path / "t", seed=1)
     write_problem(tmp_path / "v", seed=2)
     with open(tmp_path / "v", "a") as file:
         file.write("7 1:1 99:1\n")  # a class and a feature that the training data lack
@@ -1105,7 +1105,7 @@ def test_path_goes_to_C_100_by_default(run, tmp_path):
 
 
 def test_path_with_validation_and_plot(run, tmp_path):
-    X, y = write_problem(tmp_path / "t", seed=3)
+    X, y = write_problem(tmp_path / "t", seed=1)
     write_problem(tmp_path / "v", seed=2)
     with open(tmp_path / "v", "a") as file:
         file.write("4 1:1 99:1\n")  # a feature that the training data lacks

@@ -428,8 +428,8 @@ def test_passes_of_threads_are_those_of_the_mirror(small_batches, draw, loss_opt
 def test_the_number_of_threads_does_not_change_a_bit(instruction_set, small_batches, assert_certified, rare_words):
     X, y = rare_words
     models = [fastmc.train(X, y, C=C, tol=1e-4, n_threads=n, precision=precision)
-              for C, precision in ((1.0, "single"), (10.0, "auto")) for n in (2, 3, 50, 2)]
-    for group in (models[:4], models[4:]):
+              for C, precision in ((1.0, "single"), (10.0, "auto")) for n in (2, 3, 4, 50, 2)]
+    for group in (models[:5], models[5:]):
         for model in group:
             assert model.status == "converged"
             np.testing.assert_array_equal(model.weights, group[0].weights)
@@ -470,7 +470,7 @@ def test_batches_of_samples_that_are_alike_get_shorter(small_batches, rare_words
         solvers.append(state._run.solver)
 
     model = fastmc.train(X, y, C=100.0, tol=1e-6, n_threads=3, callback=look)
-    assert solvers[0].batch == 0
+    assert solvers[0].batch == 0 and len(solvers[0].workers) == 1
     assert model.status == "converged" and model.certificate.relative_gap <= 1e-6
 
 
