@@ -115,18 +115,18 @@ cdef class DualRows:
             for k in range(row.count):
                 row.entries[k].before = row.entries[k].beta
 
-    def still(self, asked):
-        cdef Py_ssize_t i, k
+    def still(self, samples):
+        cdef const Py_ssize_t[::1] asked = samples
+        cdef Py_ssize_t at, k
         cdef Row* row
-        out = asked.copy()
+        out = np.empty(len(samples), dtype=bool)
         cdef unsigned char[::1] flags = out.view(np.uint8)
-        for i in range(self.n_samples):
-            row = &self.rows[i]
-            if flags[i]:
-                flags[i] = row.count == row.n_now
-                for k in range(row.n_now):
-                    if row.entries[k].beta != row.entries[k].before:
-                        flags[i] = False
+        for at in range(asked.shape[0]):
+            row = &self.rows[asked[at]]
+            flags[at] = row.count == row.n_now
+            for k in range(row.n_now):
+                if row.entries[k].beta != row.entries[k].before:
+                    flags[at] = False
         return out
 
     def scale(self, double factor):

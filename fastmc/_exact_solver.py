@@ -25,6 +25,9 @@ MAX_PARTS, PART_WORK = 8, 8000
 SOME, MANY = 2048, 1 << 17
 # Slices of a large W, of MIN_SWEEP bytes or more, that are made anew one by one; and those that threads sweep over.
 SLICES, SWEEPS, MIN_SWEEP = 8, 4, 1 << 22
+# Multiplications of a product X W per number in W from which W is also averaged over the passes, which then takes next
+# to no time; the weight of pass t is (DECAY + 1) / (t + DECAY) at first, and never less than NEWEST.
+MIN_REUSE, DECAY, NEWEST = 200, 2, 0.2
 # Multiplications of a product X W below which one thread serves alone, and makes the passes alone: to start more and to
 # wait for them takes as long.
 MIN_WORK, MIN_PASS = 10_000_000, 20_000_000
@@ -56,9 +59,12 @@ class ExactSolver(Solver):
         self.rows = self.kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
         self.dual_estimate, self.momentum, self.n_passes = 0.0, Momentum(), 0
         self.passes_since_refresh, self.full_gap = 0, None
-        self.rest, self.with_gap = Rest(problem.n_samples), []
+        self.rest, self.with_gap = Rest(self.active, problem.n_samples), []
         if sampling == "gap":
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
+        self.average = None
+        if work >= MIN_REUSE * problem.n_weights * problem.n_classes:
+            self.average = np.zeros((problem.n_weights, problem.n_classes))
         # W(A) in float64 of the last `terms`, and the certified W that may be asked for.
         self.checked, self.certified, self.passing = None, weakref.WeakSet(), False
         self.precision, self.padded, self.norm = precision, None, None
@@ -137,7 +143,7 @@ class ExactSolver(Solver):
             self.undo_drift()
         active, b, before = self.active, 0.0, self.dual_estimate
         if self.sampling == "permutation":
-            active = self.rest.awake(active, self.n_passes)
+            active = self.rest.awake(self.n_passes)
             b = self.momentum.next()
             if self.momentum.count:
                 # The pass before the first that extrapolates leaves the last W.
@@ -151,7 +157,9 @@ class ExactSolver(Solver):
         self.passes_since_refresh += 1
         self.n_passes += 1
         if self.sampling == "permutation":
-            self.rest.saw(active, self.rows.still(self.gaps == 0.0), self.n_passes)
+            idle = self.gaps[active] == 0.0
+            idle[idle] = self.rows.still(active[idle])
+            self.rest.saw(active, idle, self.n_passes)
         self.dual_estimate = float(self.gains.mean()) - 0.5 * self.lam * self.squared_norm()
         self.momentum.saw(self.dual_estimate, self.gap_estimate())
         if self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
@@ -159,6 +167,9 @@ class ExactSolver(Solver):
         if self.batch and b == 0.0 and self.dual_estimate < before:
             self.shorten_batches()
         self.passing = False
+        if self.average is not None:
+            newest = max((DECAY + 1.0) / (self.n_passes + DECAY), NEWEST)
+            self.average += newest * (self.weights - self.average)
 
     def visit(self, order, start, stop, b):
         shared = (self.rows, self.gaps, self.gains, order, start, stop, self.lam_n, self.smoothing, b)
@@ -222,7 +233,7 @@ class ExactSolver(Solver):
         np.multiply(self.checked, scale / rho, out=self.weights, casting="same_kind")
         self.n_passes, self.full_gap, self.norm = 0, None, None
         self.momentum.restart()
-        self.rest = Rest(self.problem.n_samples)
+        self.rest = Rest(self.active, self.problem.n_samples)
         if not tame(self.problem, self.lam, self.smoothing):
             self.leave_single()
 
@@ -233,11 +244,16 @@ class ExactSolver(Solver):
         return objective(self.problem, self.spec, self.rows, weights, self.smoothing, self.engine, self.n_threads,
                          self.pool)
 
+    def exact_weights(self):
+        """W(A) in float64."""
+        exact = np.zeros((self.problem.n_weights, self.problem.n_classes))
+        over_slices(lambda columns: self.add_rows(exact[columns], columns),
+                    column_ranges(self.problem, self.n_threads), self.n_threads, self.pool)
+        return exact
+
     def terms(self):
         """||W||^2, and for each sample its loss, its gap and ||alpha_i||^2 / omega_i, at W = W(A)."""
-        self.checked = np.zeros((self.problem.n_weights, self.problem.n_classes))
-        over_slices(lambda columns: self.add_rows(self.checked[columns], columns),
-                    column_ranges(self.problem, self.n_threads), self.n_threads, self.pool)
+        self.checked = self.exact_weights()
         losses, gains, inner, _ = self.objective(self.checked)
         squares = np.zeros(self.problem.n_samples)
         if self.smoothing > 0.0:
@@ -253,23 +269,32 @@ class ExactSolver(Solver):
                 partial(alphas, *parts, self.problem.label, self.problem.n_classes))
 
     def candidates(self):
-        """P at the W of the passes, and D by the scores of that W, without W(A).
+        """P at the W of the passes, or at their average, and D of A."""
+        if self.passing:
+            # A pass that was broken off leaves blocks of W that went ahead.
+            self.refresh_weights()
+        weights = self.padded if self.average is None else self.average
+        losses, gains, inner, margins = self.objective(weights)
+        # What rounding leaves of a gap does not count.
+        parts, self.with_gap = self.rows.rows_of(), losses + inner - gains > 1e-9 * losses
+        if self.average is None:
+            norm = self.squared_norm()
+            dual = self.dual_by_scores(gains, inner, norm)
+        else:
+            norm = squared_norm(self.average)
+            dual = float(gains.mean()) - 0.5 * self.lam * squared_norm(self.exact_weights())
+        scale, risk = self.best_scale(norm, margins, losses)
+        primal = 0.5 * self.lam * scale * scale * norm + risk
+        return [Candidate(primal, dual, lambda: self.keep_weights(scale),
+                          lambda: partial(alphas, *parts, self.problem.label, self.problem.n_classes))]
+
+    def dual_by_scores(self, gains, inner, norm):
+        """D by the scores of the W of the passes, without W(A).
 
         ||W(A)||^2 = 2 <W(A), W> - ||W||^2 + ||W - W(A)||^2 and lambda <W(A), W> = mean <alpha_i, W x_i>. Of the
         last term, the rounding of W, squared, the estimate counts twice: D shall not be too large.
         """
-        if self.passing:
-            # A pass that was broken off leaves blocks of W that went ahead.
-            self.refresh_weights()
-        losses, gains, inner, margins = self.objective(self.padded)
-        # What rounding leaves of a gap does not count.
-        parts, self.with_gap = self.rows.rows_of(), losses + inner - gains > 1e-9 * losses
-        norm = self.squared_norm()
-        scale, risk = self.best_scale(norm, margins, losses)
-        primal = 0.5 * self.lam * scale * scale * norm + risk
-        dual = float(gains.mean()) - float(inner.mean()) + 0.5 * self.lam * (norm - 2.0 * self.drift())
-        return [Candidate(primal, dual, lambda: self.keep_weights(scale),
-                          lambda: partial(alphas, *parts, self.problem.label, self.problem.n_classes))]
+        return float(gains.mean()) - float(inner.mean()) + 0.5 * self.lam * (norm - 2.0 * self.drift())
 
     def drift(self):
         """||W - W(A)||^2, estimated: it is the mean of ||(W - W(A)) r||^2 over vectors r of signs (Hutchinson).
@@ -311,6 +336,9 @@ class ExactSolver(Solver):
         return 1.0, float(losses.mean())
 
     def keep_weights(self, scale):
+        if self.average is not None:
+            weights = scale * self.average
+            return lambda: weights
         kept = CertifiedWeights(self, scale)
         self.certified.add(kept)
         return kept

@@ -46,19 +46,23 @@ class Rest:
 
     GROWTH, LONGEST = 2, 32
 
-    def __init__(self, n_samples):
-        self.idle, self.until = np.zeros((2, n_samples), dtype=np.int64)
+    def __init__(self, active, n_samples):
+        self.active, self.idle = active, np.zeros(n_samples, dtype=np.int64)
+        # The pass after which a sample's turn comes; never for those that are not active.
+        self.until = np.full(n_samples, np.iinfo(np.int64).max)
+        self.until[active] = 0
 
-    def awake(self, active, n_passes):
+    def awake(self, n_passes):
         """Those of the active samples whose turn it is; all of them if it is nobody's."""
-        samples = active[self.until[active] <= n_passes]
-        return samples if len(samples) else active
+        samples = np.flatnonzero(self.until <= n_passes)
+        return samples if len(samples) else self.active
 
     def saw(self, visited, idle, n_passes):
-        """The samples of the n-th pass, and of all samples whether they are idle now."""
-        count = np.where(idle[visited], self.idle[visited] + 1, 0)
+        """The samples of the n-th pass, and of each of them whether it is idle now."""
+        count = np.where(idle, self.idle[visited] + 1, 0)
         self.idle[visited] = count
         self.until[visited] = n_passes + np.minimum(self.GROWTH * count, self.LONGEST)
 
     def wake(self, samples):
+        """Samples by a mask, none of which is not active."""
         self.until[samples] = 0

@@ -43,6 +43,22 @@ cdef inline Py_ssize_t lower_bound(const index_t* indices, Py_ssize_t low, Py_ss
     return low
 
 
+def pack(const value_t[:, ::1] X, value_t[::1] values, index_t[::1] columns, index_t[::1] starts):
+    """The entries of X that are not 0 as CSR arrays; False if `values` and `columns` have no room for one more."""
+    cdef Py_ssize_t i, j, count = 0, room = values.shape[0] - X.shape[1]
+    with nogil:
+        for i in range(X.shape[0]):
+            starts[i] = <index_t> count
+            if count > room:
+                break
+            for j in range(X.shape[1]):
+                # Written in any case: a branch would be guessed wrong too often.
+                values[count], columns[count] = X[i, j], <index_t> j
+                count += X[i, j] != 0
+    starts[X.shape[0]] = <index_t> count
+    return count <= room
+
+
 cdef class Samples:
     """See fastmc.reference.samples.Samples."""
 

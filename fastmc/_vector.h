@@ -68,6 +68,20 @@ static int BIT_COUNT(unsigned bits) {
 }
 #endif
 
+#if X86
+/* Vectors of 16 bytes, which all of these processors have */
+#define FEW(s) _Generic((s), const float *: _mm_loadu_ps, const double *: _mm_loadu_pd)(s)
+#define MAX_FEW(a, b) _Generic((a), __m128: _mm_max_ps, __m128d: _mm_max_pd)(a, b)
+#define BEST_OF(a) _Generic((a), __m128: best_of_ps, __m128d: best_of_pd)(a)
+
+static inline float best_of_ps(__m128 a) {
+    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
+}
+
+static inline double best_of_pd(__m128d a) { return _mm_cvtsd_f64(_mm_max_sd(a, _mm_unpackhi_pd(a, a))); }
+#endif
+
 #define FUNCTIONS(isa) { #isa, \
     isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_maxima, \
     isa##_f_lane_bound, isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, isa##_f_add_signed, \

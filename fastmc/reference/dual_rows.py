@@ -52,13 +52,9 @@ class DualRows:
         """The lists before are the current ones: no momentum."""
         self.before[:] = [list(row) for row in self.now]
 
-    def still(self, asked):
-        """Whether both lists are the same, so that momentum moves nothing; False for samples not asked about.
-
-        `asked` and the result are arrays of bool, shape (n_samples,).
-        """
-        return np.array([bool(ask) and dict(now) == dict(before)
-                         for ask, now, before in zip(asked, self.now, self.before)])
+    def still(self, samples):
+        """Whether both lists of each of these samples are the same, so that momentum moves nothing."""
+        return np.array([dict(self.now[i]) == dict(self.before[i]) for i in samples], dtype=bool)
 
     def scale(self, factor):
         """The current beta times a factor; the next steps must be without momentum."""
