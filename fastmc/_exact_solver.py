@@ -78,8 +78,10 @@ class ExactSolver(Solver):
         vector, started = 32 // np.dtype(dtype).itemsize, self.padded is not None
         shape = (self.problem.n_weights, -(-self.problem.n_classes // vector) * vector)
         self.dtype, self.padded, self.last = np.dtype(dtype), aligned_zeros(shape, dtype), aligned_zeros(shape, dtype)
+        # Passes in float32 read X in float32: half the bytes. In float64 they take it as it is.
+        values = self.problem.values_in(dtype) if dtype == np.float32 else None
         # What each thread has to itself
-        self.workers = [(self.problem.samples(self.engine, shape[1]), self.spec.make(self.engine))
+        self.workers = [(self.problem.samples(self.engine, shape[1], values), self.spec.make(self.engine))
                         for _ in range(min(self.n_threads, max(2, self.batch // MIN_STEPS)) if self.batch else 1)]
         if self.batch:
             self.cut_features()
@@ -356,7 +358,7 @@ class CertifiedWeights:
 
     def __call__(self):
         # Giving W ends the solver.
-        self.solver.last = None
+        self.solver.last = self.solver.workers = None
         weights = np.empty(self.weights.shape)
         self.solver.over_weights(lambda rows: np.multiply(self.weights[rows], self.scale, out=weights[rows],
                                                           dtype=np.float64))

@@ -43,6 +43,7 @@ def take_signed(Samples samples, DualRows rows, const double[::1] signs, double[
                 Py_ssize_t first):
     cdef Py_ssize_t i, j, k, t, last = first + out.shape[0]
     cdef double value
+    cdef const double* x
     cdef Row* row
     with nogil:
         for i in range(samples.n_samples):
@@ -53,8 +54,9 @@ def take_signed(Samples samples, DualRows rows, const double[::1] signs, double[
             if value != 0.0:
                 value /= lam_n
                 samples.load_columns(i, first, last)
+                x = samples.x()
                 for t in range(samples.nnz):
-                    out[samples.column[t] - first] -= value * samples.x[t]
+                    out[samples.column[t] - first] -= value * x[t]
 
 
 def objective(Samples samples, Loss loss, DualRows rows, const real[:, ::1] weights, double smoothing, Py_ssize_t start,

@@ -17,7 +17,7 @@ cdef void score_rows(Samples samples, const real* weights, Py_ssize_t i, Py_ssiz
         return
     for r in range(ROWS):
         samples.load(i + r)
-        memcpy(x + r * d, samples.x, d * sizeof(double))
+        memcpy(x + r * d, samples.x(), d * sizeof(double))
     if real is float:
         samples.vector.dense_scores_fd(x, d, weights, samples.stride, out, pitch)
     else:
@@ -51,8 +51,8 @@ cdef void rank_row(const vector_table* vector, const double* s, Py_ssize_t m, Py
     """The k best of m classes, best first: the heap of those that can be among them gives them up."""
     cdef double floor = vector.largest_d(s, m) if k == 1 else vector.lane_bound_d(s, m, k)
     cdef Py_ssize_t count = vector.at_least_d(s, m, floor, found), at
-    if count < k:
-        # Scores that overflowed: -inf lies below any bound, and NaN is not at least anything.
+    if count < k or floor == -INFINITY:
+        # Scores that overflowed: -inf lies below any bound but itself, and NaN is not at least anything.
         count = m
         for at in range(m):
             found[at] = at

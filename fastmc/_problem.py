@@ -60,12 +60,19 @@ class Problem:
         """Rows of W: the features, and one more for the bias."""
         return self.n_features + (self.bias != 0.0)
 
-    def samples(self, engine="cython", stride=None):
-        """The compiled (or mirror) view of the rows that the passes work on; W has `stride` columns."""
+    def samples(self, engine="cython", stride=None, values=None):
+        """The compiled (or mirror) view of the rows that the passes work on; W has `stride` columns.
+
+        `values` are those of X in another precision, as `values_in` makes them.
+        """
         module = _samples if engine == "cython" else reference.samples
-        parts = kernel_rows(self.X, 0, self.n_samples)
-        return module.Samples(*parts, self.n_classes, self.label, self.weight, self.sqnorm,
+        own, *places = kernel_rows(self.X, 0, self.n_samples)
+        return module.Samples(own if values is None else values, *places, self.n_classes, self.label, self.weight, self.sqnorm,
                               self.n_features, self.cost, self.bias, stride)
+
+    def values_in(self, dtype):
+        """The values of X in a precision; no copy where they are in it."""
+        return (self.X.data if sp.issparse(self.X) else self.X).astype(dtype, copy=False)
 
     def scores(self, weights, rows=slice(None)):
         """Scores of a slice of rows, shape (rows, n_classes), float64."""

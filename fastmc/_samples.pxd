@@ -25,10 +25,13 @@ cdef class Samples:
     cdef const vector_table* vector
     # The loaded row; one Samples serves one thread at a time.
     cdef Py_ssize_t nnz
-    cdef const double* x
+    # Its values, NULL in the precision that X has not until they are asked for
+    cdef const double* doubles
+    cdef const float* floats
     cdef const int* column
     # Where a row is put together that is not of that form
-    cdef double* own_x
+    cdef double* own_doubles
+    cdef float* own_floats
     cdef int* own_column
     cdef Py_ssize_t* changed
     cdef list _keep_alive
@@ -38,7 +41,7 @@ cdef class Samples:
     # The same for a part of a row
     cdef void expect_part(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil
     cdef void expect_part_row(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil
-    cdef void _expect_entries(self, Py_ssize_t start) noexcept nogil
+    cdef void _expect_entries(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil
     cdef void load(self, Py_ssize_t i) noexcept nogil
     # Of CSR rows, the columns from `first` up to `last` alone, with their numbers in X; the bias is the last.
     cdef void load_columns(self, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last) noexcept nogil
@@ -47,6 +50,8 @@ cdef class Samples:
     cdef void _take(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil
     cdef Py_ssize_t _place(self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t column) noexcept nogil
     cdef void _append_bias(self) noexcept nogil
+    # The values of the loaded row in double precision
+    cdef const double* x(self) noexcept nogil
     cdef void scores(self, const real* weights, real* out) noexcept nogil
     # The sums in double whatever the precision of W
     cdef void exact_scores(self, const real* weights, double* out) noexcept nogil

@@ -1,9 +1,10 @@
 """The rows of a problem as the kernels see them. See fastmc.reference.samples.
 
 The weights W are (n_features, n_classes) in C order, so that one non-zero of a row
-touches one contiguous row of W. `load` finds a row of X, whatever its layout, as doubles and
+touches one contiguous row of W. `load` finds a row of X, whatever its layout, as values and
 their 32-bit columns: where they lie, or converted; `scores` (a row times W) and `update` (a
-rank-one change of W) work on the loaded row and know nothing of layouts. W may be float32 or float64.
+rank-one change of W) work on the loaded row and know nothing of layouts. W may be float32 or float64,
+and wants the values in its own precision: who has them so need not convert them visit after visit.
 """
 import numpy as np
 from libc.limits cimport INT_MAX
@@ -19,10 +20,29 @@ ctypedef fused index_t:
     int
     long long
 
-cdef inline void copy_values(const value_t* source, Py_ssize_t count, double* out) noexcept nogil:
+cdef enum:
+    # Entries at the beginning of a row that are asked for before its turn
+    SOON = 64
+
+
+cdef inline void copy_values(const value_t* source, Py_ssize_t count, real* out) noexcept nogil:
     cdef Py_ssize_t t
     for t in range(count):
-        out[t] = source[t]
+        out[t] = <real> source[t]
+
+
+cdef inline void expect_bytes(const char* start, Py_ssize_t count) noexcept nogil:
+    """As many bytes, and perhaps a line more: they need not begin with a line."""
+    cdef Py_ssize_t at
+    for at in range(0, count + 64, 64):
+        PREFETCH(start + at)
+
+
+cdef inline const float* singles(Samples samples) noexcept nogil:
+    if samples.floats == NULL:
+        copy_values(samples.doubles, samples.nnz, samples.own_floats)
+        samples.floats = samples.own_floats
+    return samples.floats
 
 
 cdef inline void copy_columns(const index_t* source, Py_ssize_t count, int* out) noexcept nogil:
@@ -132,11 +152,12 @@ cdef class Samples:
             self.indices = &narrow[0]
 
     def _make_scratch(self, longest):
-        cdef double[::1] x = np.zeros(longest + 1)
+        cdef double[::1] doubles = np.zeros(longest + 1)
+        cdef float[::1] floats = np.zeros(longest + 1, dtype=np.float32)
         cdef int[::1] column = np.zeros(longest + 1, dtype=np.intc)
         cdef Py_ssize_t[::1] changed = np.zeros(self.n_classes, dtype=np.intp)
-        self._keep_alive += [x, column, changed]
-        self.own_x = self.x = &x[0]
+        self._keep_alive += [doubles, floats, column, changed]
+        self.own_doubles, self.own_floats = &doubles[0], &floats[0]
         self.own_column = self.column = &column[0]
         self.changed = &changed[0]
 
@@ -180,22 +201,25 @@ cdef class Samples:
 
     cdef void expect_row(self, Py_ssize_t i) noexcept nogil:
         """Bring the beginning of the row into the cache; the processor sees how it goes on."""
-        self._expect_entries(i * self.width if self.indptr == NULL else self.indptr[i])
+        if self.indptr == NULL:
+            self._expect_entries(i * self.width, self.width)
+        else:
+            self._expect_entries(self.indptr[i], self.indptr[i + 1] - self.indptr[i])
 
     cdef void expect_part(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil:
         PREFETCH(self.places + i * (self.n_parts + 1) + part)
 
     cdef void expect_part_row(self, Py_ssize_t i, Py_ssize_t part) noexcept nogil:
-        self._expect_entries(self.places[i * (self.n_parts + 1) + part])
+        cdef const long long* place = self.places + i * (self.n_parts + 1) + part
+        self._expect_entries(place[0], place[1] - place[0])
 
-    cdef void _expect_entries(self, Py_ssize_t start) noexcept nogil:
-        cdef Py_ssize_t line
+    cdef void _expect_entries(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
         cdef Py_ssize_t wide = 4 if self.single else 8
         cdef Py_ssize_t index = 8 if self.wide else 4
-        for line in range(4):
-            PREFETCH(<const char*> self.values + start * wide + 64 * line)
-            if self.indptr != NULL:
-                PREFETCH(<const char*> self.indices + start * index + 64 * line)
+        count = min(count, SOON)
+        expect_bytes(<const char*> self.values + start * wide, count * wide)
+        if self.indptr != NULL:
+            expect_bytes(<const char*> self.indices + start * index, count * index)
 
     cdef void load(self, Py_ssize_t i) noexcept nogil:
         if self.indptr == NULL:
@@ -231,14 +255,13 @@ cdef class Samples:
             self._append_bias()
 
     cdef void _take(self, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
-        """`count` entries of X from `start` on: as they lie there, or converted, with room for the bias."""
+        """`count` entries of X from `start` on; columns as they lie there, or converted with room for the bias."""
         self.nnz = count
+        self.doubles, self.floats = NULL, NULL
         if self.single:
-            copy_values(<const float*> self.values + start, count, self.own_x)
-        elif self.bias != 0.0:
-            copy_values(<const double*> self.values + start, count, self.own_x)
+            self.floats = <const float*> self.values + start
         else:
-            self.x = <const double*> self.values + start
+            self.doubles = <const double*> self.values + start
         if self.wide:
             copy_columns(<const long long*> self.indices + start, count, self.own_column)
         elif self.indptr != NULL and self.bias != 0.0:
@@ -248,32 +271,46 @@ cdef class Samples:
 
     cdef void _append_bias(self) noexcept nogil:
         if self.bias != 0.0:
-            self.own_x[self.nnz] = self.bias
+            if self.single:
+                copy_values(self.floats, self.nnz, self.own_doubles)
+                copy_values(self.floats, self.nnz, self.own_floats)
+            else:
+                copy_values(self.doubles, self.nnz, self.own_doubles)
+                copy_values(self.doubles, self.nnz, self.own_floats)
+            self.own_doubles[self.nnz], self.own_floats[self.nnz] = self.bias, <float> self.bias
+            self.doubles, self.floats = self.own_doubles, self.own_floats
             self.own_column[self.nnz] = <int> self.width
             self.nnz = self.nnz + 1
 
+    cdef const double* x(self) noexcept nogil:
+        if self.doubles == NULL:
+            copy_values(self.floats, self.nnz, self.own_doubles)
+            self.doubles = self.own_doubles
+        return self.doubles
+
     cdef void scores(self, const real* weights, real* out) noexcept nogil:
         if real is float:
-            self.vector.scores_f(self.x, self.column, self.nnz, weights, self.stride, out)
+            self.vector.scores_f(singles(self), self.column, self.nnz, weights, self.stride, out)
         else:
-            self.vector.scores_d(self.x, self.column, self.nnz, weights, self.stride, out)
+            self.vector.scores_d(self.x(), self.column, self.nnz, weights, self.stride, out)
 
     cdef void exact_scores(self, const real* weights, double* out) noexcept nogil:
         if real is float:
-            self.vector.scores_fd(self.x, self.column, self.nnz, weights, self.stride, out)
+            self.vector.scores_fd(self.x(), self.column, self.nnz, weights, self.stride, out)
         else:
-            self.vector.scores_d(self.x, self.column, self.nnz, weights, self.stride, out)
+            self.vector.scores_d(self.x(), self.column, self.nnz, weights, self.stride, out)
 
     cdef void class_scores(self, const double* weights, const Py_ssize_t* classes, Py_ssize_t count,
                            double* out) noexcept nogil:
         cdef Py_ssize_t t, k
         cdef const double* row
+        cdef const double* x = self.x()
         for k in range(count):
             out[classes[k]] = 0.0
         for t in range(self.nnz):
             row = weights + self.column[t] * self.stride
             for k in range(count):
-                out[classes[k]] += self.x[t] * row[classes[k]]
+                out[classes[k]] += x[t] * row[classes[k]]
 
     cdef double class_cost(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
         if j == self.label[i]:
@@ -313,16 +350,19 @@ cdef class Samples:
                              Py_ssize_t width, real* weights) noexcept nogil:
         cdef Py_ssize_t t, k
         cdef real* row
-        cdef real value
+        cdef const real* x
+        if real is float:
+            x = singles(self)
+        else:
+            x = self.x()
         # Adding zeros to the classes that stay as they are gives the same W.
         if 8 * (count + 1) > width:
             if real is float:
-                self.vector.update_f(self.x, self.column, self.nnz, coef, width, weights)
+                self.vector.update_f(x, self.column, self.nnz, coef, width, weights)
             else:
-                self.vector.update_d(self.x, self.column, self.nnz, coef, width, weights)
+                self.vector.update_d(x, self.column, self.nnz, coef, width, weights)
             return
         for t in range(self.nnz):
             row = weights + self.column[t] * self.stride
-            value = <real> self.x[t]
             for k in range(count):
-                row[classes[k]] += value * coef[classes[k]]
+                row[classes[k]] += x[t] * coef[classes[k]]

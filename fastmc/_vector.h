@@ -7,9 +7,9 @@
 #include <Python.h>
 
 #define TABLE(real, suffix) \
-    void (*scores_##suffix)(const double *, const int *, Py_ssize_t, const real *, Py_ssize_t, real *); \
-    void (*dense_scores_##suffix)(const double *, Py_ssize_t, const real *, Py_ssize_t, real *, Py_ssize_t); \
-    void (*update_##suffix)(const double *, const int *, Py_ssize_t, const real *, Py_ssize_t, real *); \
+    void (*scores_##suffix)(const real *, const int *, Py_ssize_t, const real *, Py_ssize_t, real *); \
+    void (*dense_scores_##suffix)(const real *, Py_ssize_t, const real *, Py_ssize_t, real *, Py_ssize_t); \
+    void (*update_##suffix)(const real *, const int *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     real (*largest_##suffix)(const real *, Py_ssize_t); \
     void (*lane_maxima_##suffix)(const real *, Py_ssize_t, real *); \
     real (*lane_bound_##suffix)(const real *, Py_ssize_t, Py_ssize_t); \

@@ -3,9 +3,9 @@ cdef extern from "_vector.h":
     enum: CHUNK
     ctypedef struct vector_table:
         const char* name
-        void (*scores_f)(const double*, const int*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
-        void (*dense_scores_f)(const double*, Py_ssize_t, const float*, Py_ssize_t, float*, Py_ssize_t) noexcept nogil
-        void (*update_f)(const double*, const int*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
+        void (*scores_f)(const float*, const int*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
+        void (*dense_scores_f)(const float*, Py_ssize_t, const float*, Py_ssize_t, float*, Py_ssize_t) noexcept nogil
+        void (*update_f)(const float*, const int*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
         float (*largest_f)(const float*, Py_ssize_t) noexcept nogil
         void (*lane_maxima_f)(const float*, Py_ssize_t, float*) noexcept nogil
         float (*lane_bound_f)(const float*, Py_ssize_t, Py_ssize_t) noexcept nogil

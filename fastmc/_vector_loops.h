@@ -7,11 +7,11 @@
 #include "_vector_scores.h"
 
 /* w[at[t] m + j] += x[t] coef[j], j < m */
-TARGET static void NAME(update)(const double *x, const int *at, Py_ssize_t nnz,
+TARGET static void NAME(update)(const REAL *x, const int *at, Py_ssize_t nnz,
                                 const REAL *coef, Py_ssize_t m, REAL *w) {
     for (Py_ssize_t t = 0; t < nnz; t++) {
         REAL *row = w + at[t] * m;
-        const REAL value = (REAL)x[t];
+        const REAL value = x[t];
         Py_ssize_t j = 0;
 #if VECTORS
         const Py_ssize_t lanes = BYTES / sizeof(REAL);

@@ -22,7 +22,7 @@ typedef WEIGHT NAME(one_w);
     NAME(size) sum[n] = {0}; \
     for (Py_ssize_t t = 0; t < nnz; t++) { \
         const NAME(size##_w) *row = (const NAME(size##_w) *)(w + at[t] * m + j); \
-        const REAL value = (REAL)x[t]; \
+        const REAL value = x[t]; \
         _Pragma("GCC unroll 8") \
         for (int k = 0; k < n; k++) sum[k] += value * AS_##size(row[k], NAME(size)); \
     } \
@@ -38,7 +38,7 @@ typedef WEIGHT NAME(one_w);
         const NAME(size##_w) *row = (const NAME(size##_w) *)(w + t * m + j); \
         _Pragma("GCC unroll 8") \
         for (int k = 0; k < ROWS * n; k++) \
-            sum[k] += (REAL)x[k / n * d + t] * AS_##size(row[k % n], NAME(size)); \
+            sum[k] += x[k / n * d + t] * AS_##size(row[k % n], NAME(size)); \
     } \
     _Pragma("GCC unroll 8") \
     for (int k = 0; k < ROWS * n; k++) ((NAME(size) *)(out + k / n * pitch + j))[k % n] = sum[k]; \
@@ -47,7 +47,7 @@ typedef WEIGHT NAME(one_w);
 #endif
 
 /* out[j] = sum over t of x[t] w[at[t] m + j], j < m */
-TARGET static void NAME(scores)(const double *x, const int *at, Py_ssize_t nnz, const WEIGHT *w,
+TARGET static void NAME(scores)(const REAL *x, const int *at, Py_ssize_t nnz, const WEIGHT *w,
                                 Py_ssize_t m, REAL *out) {
     Py_ssize_t j = 0;
 #if VECTORS
@@ -77,14 +77,14 @@ TARGET static void NAME(scores)(const double *x, const int *at, Py_ssize_t nnz, 
 #endif
     for (; j < m; j++) {
         REAL sum = 0;
-        for (Py_ssize_t t = 0; t < nnz; t++) sum += (REAL)x[t] * (REAL)w[at[t] * m + j];
+        for (Py_ssize_t t = 0; t < nnz; t++) sum += x[t] * (REAL)w[at[t] * m + j];
         out[j] = sum;
     }
 }
 
 /* The same for ROWS dense rows of d numbers, one after the other, with all of W, to rows of `out` that lie
    `pitch` apart: w[t m + j] is fetched once for all of them, and their sums need not wait for each other. */
-TARGET static void NAME(dense_scores)(const double *x, Py_ssize_t d, const WEIGHT *w, Py_ssize_t m, REAL *out,
+TARGET static void NAME(dense_scores)(const REAL *x, Py_ssize_t d, const WEIGHT *w, Py_ssize_t m, REAL *out,
                                       Py_ssize_t pitch) {
     Py_ssize_t j = 0;
 #if VECTORS
@@ -97,7 +97,7 @@ TARGET static void NAME(dense_scores)(const double *x, Py_ssize_t d, const WEIGH
     for (; j < m; j++)
         for (int r = 0; r < ROWS; r++) {
             REAL sum = 0;
-            for (Py_ssize_t t = 0; t < d; t++) sum += (REAL)x[r * d + t] * (REAL)w[t * m + j];
+            for (Py_ssize_t t = 0; t < d; t++) sum += x[r * d + t] * (REAL)w[t * m + j];
             out[r * pitch + j] = sum;
         }
 }

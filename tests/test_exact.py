@@ -181,26 +181,26 @@ def test_momentum_follows_the_rate_and_ends_when_the_dual_falls():
 
 
 def test_rests_grow_visit_by_visit_and_end():
-    rest, active, turns = Rest(4), np.array([0, 1, 3]), []
+    rest, turns = Rest(np.array([0, 1, 3]), 4), []
     idle = np.array([True, False, True, True])
     for n_passes in range(1, 400):
-        samples = rest.awake(active, n_passes - 1)
+        samples = rest.awake(n_passes - 1)
         turns.append(0 in samples)
         assert 1 in samples and 2 not in samples
-        rest.saw(samples, idle, n_passes)
+        rest.saw(samples, idle[samples], n_passes)
     # 2, 4, 6 and 8 passes, in the end 32.
     visits = np.flatnonzero(turns)
     assert visits[:6].tolist() == [0, 3, 8, 15, 24, 35]
     assert np.diff(visits).tolist() == [min(2 * v, 32) + 1 for v in range(1, len(visits))] and len(visits) > 19
     rest.wake(np.array([True, False, False, False]))
-    assert rest.awake(active, 400).tolist() == [0, 1]
+    assert rest.awake(400).tolist() == [0, 1]
     # It was not idle then: all begins anew.
-    rest.saw(np.array([0]), ~idle, 401)
-    rest.saw(np.array([0]), idle, 402)
-    assert rest.awake(active, 403).tolist() == [1] and rest.awake(active, 404).tolist() == [0, 1]
+    rest.saw(np.array([0]), np.array([False]), 401)
+    rest.saw(np.array([0]), np.array([True]), 402)
+    assert rest.awake(403).tolist() == [1] and rest.awake(404).tolist() == [0, 1]
     # Somebody has to be visited.
-    rest.saw(active, np.ones(4, bool), 404)
-    assert rest.awake(active, 405).tolist() == [0, 1, 3]
+    rest.saw(np.array([0, 1, 3]), np.ones(3, bool), 404)
+    assert rest.awake(405).tolist() == [0, 1, 3]
 
 
 @pytest.mark.parametrize("loss", [{"loss": "maxhinge"}, {"loss": "topk", "k": 2}, {"loss": "wusunier", "rho": [2, 1]}])
@@ -251,7 +251,40 @@ def test_a_certificate_wakes_samples_with_a_gap(draw):
     solver.rest.until[:] = 100
     solver.wake()
     assert 0 < len(expected) < 60 and ((losses > 0.0) & (gaps < 1e-9)).any()
-    np.testing.assert_array_equal(solver.rest.awake(solver.active, solver.n_passes), expected)
+    np.testing.assert_array_equal(solver.rest.awake(solver.n_passes), expected)
+
+
+@pytest.mark.parametrize("sampling", ["permutation", "uniform"])
+def test_a_small_W_is_averaged_over_the_passes(digits, sampling):
+    X, y = digits
+    problem = Problem(X, y)
+    solver = make_solver("sdca", problem, make_spec("maxhinge", 10), 1e-3, sampling=sampling)
+    expected, rng = 0.0, np.random.default_rng(0)
+    for t in range(1, 20):
+        list(solver.sweep(rng))
+        # Polynomial decay, 3 / (t + 2), down to a fifth
+        newest = {1: 1.0, 2: 0.75, 3: 0.6, 4: 0.5}.get(t, max(3 / (t + 2), 0.2))
+        expected = expected + newest * (solver.weights - expected)
+        np.testing.assert_allclose(solver.average, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+    kept, = solver.candidates()
+    weights = kept.keep_weights()()
+    scale = np.vdot(weights, expected) / np.vdot(expected, expected)
+    np.testing.assert_allclose(weights, scale * expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+    primal = _certificate.primal_value(problem, solver.spec, weights, solver.lam)
+    dual = _certificate.dual_value(problem, kept.keep_dual()(), solver.lam)
+    assert kept.primal == pytest.approx(primal, rel=1e-12) and kept.dual == pytest.approx(dual, rel=1e-12)
+    assert primal < _certificate.primal_value(problem, solver.spec, solver.weights, solver.lam)
+    # What was given away stays as it is.
+    before = weights.copy()
+    list(solver.sweep(rng))
+    np.testing.assert_array_equal(weights, before)
+
+
+def test_a_large_W_is_not_averaged(draw):
+    p = draw(n=60)
+    problem = Problem(p.X, p.y)
+    assert problem.X.nnz < 200 * problem.n_weights
+    assert make_solver("sdca", problem, make_spec("maxhinge", 4), 0.01).average is None
 
 
 @pytest.mark.parametrize("name", ["sdca", "bcfw", "pairwise", "away", "fw"])
@@ -464,13 +497,13 @@ def test_batches_of_samples_that_are_alike_get_shorter(small_batches, rare_words
     # Seven steps in the same direction at once go too far: the dual would fall for ever.
     X, y = rare_words
     X, y = sp.vstack([X[:20]] * 40, format="csr"), np.tile(y[:20], 40)
-    solvers = []
+    seen = []
 
     def look(state):
-        solvers.append(state._run.solver)
+        seen.append((state._run.solver.batch, len(state._run.solver.workers)))
 
     model = fastmc.train(X, y, C=100.0, tol=1e-6, n_threads=3, callback=look)
-    assert solvers[0].batch == 0 and len(solvers[0].workers) == 1
+    assert seen[0] == (7, 3) and seen[-1] == (0, 1)
     assert model.status == "converged" and model.certificate.relative_gap <= 1e-6
 
 

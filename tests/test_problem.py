@@ -112,6 +112,32 @@ def test_dense_arrays_of_zeros_mostly_become_csr(draw, dtype):
     assert Problem(X, p.y).X is X
 
 
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_dense_array_stays_one_from_a_quarter_of_entries_on(dtype, order):
+    y = [0, 1, 2, 0]
+    X = np.zeros((4, 8), dtype)
+    X[0] = np.arange(1, 9)
+    X = np.ascontiguousarray(X[order])
+    assert Problem(X, y).X is X
+    for column in range(8):
+        fewer = X.copy()
+        fewer[:, column] = -0.0
+        packed = Problem(fewer, y).X
+        assert packed.format == "csr" and packed.nnz == 7
+        np.testing.assert_array_equal(packed.toarray(), fewer)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("filled", [1, 20])
+def test_what_is_not_finite_is_found_in_dense_arrays(value, filled):
+    X = np.zeros((5, 20))
+    X[:, :filled] = 1.0
+    X[3, 7] = value
+    with pytest.raises(ValueError, match=rf"X\[3, 7\] is {value}: values must be finite"):
+        Problem(X, [0, 1, 0, 1, 0])
+
+
 @pytest.mark.parametrize("convert", [
     np.asarray, np.asfortranarray, Frame, np.ndarray.tolist,
     lambda X: X.astype(">f8"), lambda X: np.repeat(X, 2, axis=1)[:, ::2], lambda X: X[::-1][::-1]])
