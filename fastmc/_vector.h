@@ -82,6 +82,33 @@ static inline float best_of_ps(__m128 a) {
 static inline double best_of_pd(__m128d a) { return _mm_cvtsd_f64(_mm_max_sd(a, _mm_unpackhi_pd(a, a))); }
 #endif
 
+/* All of m classes from j on, with TILE(size, n) for n vectors of one of the sizes that there are for REAL */
+#define TILES(TILE) do { \
+    const Py_ssize_t lanes = BYTES / sizeof(REAL); \
+    while (m - j >= lanes / 2) \
+        /* Whole vectors, or as many half ones where that takes a single loop. */ \
+        switch ((m - j) / (lanes / 2)) { \
+            case 1: TILE(half, 1); break; \
+            case 2: TILE(full, 1); break; \
+            case 3: TILE(half, 3); break; \
+            case 4: TILE(full, 2); break; \
+            case 5: TILE(half, 5); break; \
+            case 6: case 7: TILE(full, 3); break; \
+            case 8: case 9: TILE(full, 4); break; \
+            case 10: case 11: TILE(full, 5); break; \
+            case 12: case 13: TILE(full, 6); break; \
+            case 14: case 15: TILE(full, 7); break; \
+            default: TILE(full, 8); \
+        } \
+    switch (m - j) { \
+        case 0: break; \
+        case 1: TILE(one, 1); break; \
+        case 2: TILE(one, 2); break; \
+        case 3: TILE(one, 3); break; \
+        default: TILE(one, 4); \
+    } \
+} while (0)
+
 #define FUNCTIONS(isa) { #isa, \
     isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_maxima, \
     isa##_f_lane_bound, isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, isa##_f_add_signed, \

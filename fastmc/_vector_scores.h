@@ -51,29 +51,7 @@ TARGET static void NAME(scores)(const REAL *x, const int *at, Py_ssize_t nnz, co
                                 Py_ssize_t m, REAL *out) {
     Py_ssize_t j = 0;
 #if VECTORS
-    const Py_ssize_t lanes = BYTES / sizeof(REAL);
-    while (m - j >= lanes / 2)
-        /* Whole vectors, or as many half ones where that takes a single loop. */
-        switch ((m - j) / (lanes / 2)) {
-            case 1: TILE(half, 1); break;
-            case 2: TILE(full, 1); break;
-            case 3: TILE(half, 3); break;
-            case 4: TILE(full, 2); break;
-            case 5: TILE(half, 5); break;
-            case 6: case 7: TILE(full, 3); break;
-            case 8: case 9: TILE(full, 4); break;
-            case 10: case 11: TILE(full, 5); break;
-            case 12: case 13: TILE(full, 6); break;
-            case 14: case 15: TILE(full, 7); break;
-            default: TILE(full, 8);
-        }
-    switch (m - j) {
-        case 0: break;
-        case 1: TILE(one, 1); break;
-        case 2: TILE(one, 2); break;
-        case 3: TILE(one, 3); break;
-        default: TILE(one, 4);
-    }
+    TILES(TILE);
 #endif
     for (; j < m; j++) {
         REAL sum = 0;
