@@ -356,7 +356,7 @@ cdef class Samples:
         else:
             x = self.x()
         # Adding zeros to the classes that stay as they are gives the same W.
-        if 8 * (count + 1) > width:
+        if 8 * (count + 1) >= width:
             if real is float:
                 self.vector.update_f(x, self.column, self.nnz, coef, width, weights)
             else:
