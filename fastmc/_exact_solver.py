@@ -330,7 +330,7 @@ class ExactSolver(Solver):
         # To 2e-5 in t, which is 1e-9 or so in P.
         for _ in range(16):
             t = 0.5 * (low + high)
-            slope = self.lam * norm * t + float(slopes[mu > -1.0 / t].sum()) / len(mu)
+            slope = self.lam * norm * t + float(np.where(mu > -1.0 / t, slopes, 0.0).sum()) / len(mu)
             low, high = (low, t) if slope > 0.0 else (t, high)
         risk = float(np.mean(weight * np.maximum(1.0 + t * mu, 0.0)))
         if 0.5 * self.lam * (t * t - 1.0) * norm + risk < losses.mean():
