@@ -78,8 +78,7 @@ class ExactSolver(Solver):
         vector, started = 32 // np.dtype(dtype).itemsize, self.padded is not None
         shape = (self.problem.n_weights, -(-self.problem.n_classes // vector) * vector)
         self.dtype, self.padded, self.last = np.dtype(dtype), aligned_zeros(shape, dtype), aligned_zeros(shape, dtype)
-        # Passes in float32 read X in float32: half the bytes. In float64 they take it as it is.
-        values = self.problem.values_in(dtype) if dtype == np.float32 else None
+        values = self.single_values()
         # What each thread has to itself
         self.workers = [(self.problem.samples(self.engine, shape[1], values), self.spec.make(self.engine))
                         for _ in range(min(self.n_threads, max(2, self.batch // MIN_STEPS)) if self.batch else 1)]
@@ -88,6 +87,16 @@ class ExactSolver(Solver):
         if started:
             self.refresh_weights()
         self.momentum.restart()
+
+    def single_values(self):
+        """The values of X in float32, half the bytes, for passes in float32; None where they shall convert as they go.
+
+        That is where neither this copy nor W is small: it would be a good part of the memory of a training.
+        """
+        if self.dtype == np.float32 and (self.average is not None
+                                         or 4 * self.problem.X.size <= self.padded.nbytes // 4):
+            return self.problem.values_in(np.float32)
+        return None
 
     def cut_features(self):
         """Parts of the features for the threads of a pass."""

@@ -38,13 +38,6 @@ cdef inline void expect_bytes(const char* start, Py_ssize_t count) noexcept nogi
         PREFETCH(start + at)
 
 
-cdef inline const float* singles(Samples samples) noexcept nogil:
-    if samples.floats == NULL:
-        copy_values(samples.doubles, samples.nnz, samples.own_floats)
-        samples.floats = samples.own_floats
-    return samples.floats
-
-
 cdef inline void copy_columns(const index_t* source, Py_ssize_t count, int* out) noexcept nogil:
     cdef Py_ssize_t t
     for t in range(count):
@@ -290,7 +283,10 @@ cdef class Samples:
 
     cdef void scores(self, const real* weights, real* out) noexcept nogil:
         if real is float:
-            self.vector.scores_f(singles(self), self.column, self.nnz, weights, self.stride, out)
+            if self.floats != NULL:
+                self.vector.scores_f(self.floats, self.column, self.nnz, weights, self.stride, out)
+            else:
+                self.vector.scores_df(self.doubles, self.column, self.nnz, weights, self.stride, out)
         else:
             self.vector.scores_d(self.x(), self.column, self.nnz, weights, self.stride, out)
 
@@ -350,19 +346,18 @@ cdef class Samples:
                              Py_ssize_t width, real* weights) noexcept nogil:
         cdef Py_ssize_t t, k
         cdef real* row
-        cdef const real* x
-        if real is float:
-            x = singles(self)
-        else:
-            x = self.x()
+        cdef real value
         # Adding zeros to the classes that stay as they are gives the same W.
         if 8 * (count + 1) >= width:
-            if real is float:
-                self.vector.update_f(x, self.column, self.nnz, coef, width, weights)
+            if real is float and self.floats != NULL:
+                self.vector.update_f(self.floats, self.column, self.nnz, coef, width, weights)
+            elif real is float:
+                self.vector.update_df(self.doubles, self.column, self.nnz, coef, width, weights)
             else:
-                self.vector.update_d(x, self.column, self.nnz, coef, width, weights)
+                self.vector.update_d(self.x(), self.column, self.nnz, coef, width, weights)
             return
         for t in range(self.nnz):
             row = weights + self.column[t] * self.stride
+            value = <real> (self.doubles[t] if self.floats == NULL else self.floats[t])
             for k in range(count):
-                row[classes[k]] += x[t] * coef[classes[k]]
+                row[classes[k]] += value * coef[classes[k]]

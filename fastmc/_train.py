@@ -44,7 +44,8 @@ def train(X: Matrix, y: ArrayLike, loss: str = "maxhinge", *, k: int = 1, own_cl
     ----------
     X : sparse matrix or array, or array-like, shape (n_samples, n_features)
         CSR and C-ordered dense float32 or float64 are used without a copy, but for dense arrays with three
-        zeros in four: passes work on their CSR form. Never changed.
+        zeros in four: passes work on their CSR form. Of float64 values passes in single precision may have a
+        copy in float32, where W or the copy is small. Never changed.
     y : array-like, shape (n_samples,)
         Labels of any sortable kind.
     loss : str

@@ -8,7 +8,6 @@
 
 #define TABLE(real, suffix) \
     void (*scores_##suffix)(const real *, const int *, Py_ssize_t, const real *, Py_ssize_t, real *); \
-    void (*dense_scores_##suffix)(const real *, Py_ssize_t, const real *, Py_ssize_t, real *, Py_ssize_t); \
     void (*update_##suffix)(const real *, const int *, Py_ssize_t, const real *, Py_ssize_t, real *); \
     real (*largest_##suffix)(const real *, Py_ssize_t); \
     void (*lane_maxima_##suffix)(const real *, Py_ssize_t, real *); \
@@ -22,11 +21,14 @@
 #define ROWS 4
 #define CHUNK 16
 
-/* The last two: float weights, double scores */
+/* Beside those of one type for all: double values with float weights, and float weights with double scores */
 typedef struct {
     const char *name;
     TABLE(float, f)
     TABLE(double, d)
+    void (*scores_df)(const double *, const int *, Py_ssize_t, const float *, Py_ssize_t, float *);
+    void (*update_df)(const double *, const int *, Py_ssize_t, const float *, Py_ssize_t, float *);
+    void (*dense_scores_d)(const double *, Py_ssize_t, const double *, Py_ssize_t, double *, Py_ssize_t);
     void (*scores_fd)(const double *, const int *, Py_ssize_t, const float *, Py_ssize_t, double *);
     void (*dense_scores_fd)(const double *, Py_ssize_t, const float *, Py_ssize_t, double *, Py_ssize_t);
 } vector_table;
@@ -110,11 +112,11 @@ static inline double best_of_pd(__m128d a) { return _mm_cvtsd_f64(_mm_max_sd(a, 
 } while (0)
 
 #define FUNCTIONS(isa) { #isa, \
-    isa##_f_scores, isa##_f_dense_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_maxima, \
+    isa##_f_scores, isa##_f_update, isa##_f_largest, isa##_f_lane_maxima, \
     isa##_f_lane_bound, isa##_f_at_least, isa##_f_extrapolate, isa##_f_add_squares, isa##_f_add_signed, \
-    isa##_d_scores, isa##_d_dense_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_maxima, \
+    isa##_d_scores, isa##_d_update, isa##_d_largest, isa##_d_lane_maxima, \
     isa##_d_lane_bound, isa##_d_at_least, isa##_d_extrapolate, isa##_d_add_squares, isa##_d_add_signed, \
-    isa##_fd_scores, isa##_fd_dense_scores }
+    isa##_df_scores, isa##_df_update, isa##_d_dense_scores, isa##_fd_scores, isa##_fd_dense_scores }
 
 #define TARGET
 #define BYTES 16
@@ -129,15 +131,26 @@ static inline double best_of_pd(__m128d a) { return _mm_cvtsd_f64(_mm_max_sd(a, 
 #define REAL double
 #define LARGEST DBL_MAX
 #define NAME(x) baseline_d_##x
+#define DENSE
 #if X86
 #define MAX(a, b) _mm_max_pd((__m128d)(a), (__m128d)(b))
 #define AT_LEAST(s, floor) _mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(s), _mm_set1_pd(floor)))
 #endif
 #include "_vector_loops.h"
+#define REAL float
+#define VALUE double
+#define WEIGHT float
+#define UPDATE
+#define NAME(x) baseline_df_##x
+#include "_vector_rows.h"
+#undef REAL
+#undef NAME
 #define REAL double
 #define WEIGHT float
 #define NAME(x) baseline_fd_##x
-#include "_vector_scores.h"
+#define VALUE double
+#define DENSE
+#include "_vector_rows.h"
 #undef WIDEN
 #undef REAL
 #undef NAME
@@ -156,14 +169,25 @@ static inline double best_of_pd(__m128d a) { return _mm_cvtsd_f64(_mm_max_sd(a, 
 #define REAL double
 #define LARGEST DBL_MAX
 #define NAME(x) avx2_d_##x
+#define DENSE
 #define MAX(a, b) _mm256_max_pd((__m256d)(a), (__m256d)(b))
 #define AT_LEAST(s, floor) _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(s), _mm256_set1_pd(floor), _CMP_GE_OQ))
 #include "_vector_loops.h"
+#define REAL float
+#define VALUE double
+#define WEIGHT float
+#define UPDATE
+#define NAME(x) avx2_df_##x
+#include "_vector_rows.h"
+#undef REAL
+#undef NAME
 #define REAL double
 #define WEIGHT float
 #define WIDEN(v) _mm256_cvtps_pd((__m128)(v))
 #define NAME(x) avx2_fd_##x
-#include "_vector_scores.h"
+#define VALUE double
+#define DENSE
+#include "_vector_rows.h"
 #undef WIDEN
 #undef REAL
 #undef NAME
@@ -181,14 +205,25 @@ static inline double best_of_pd(__m128d a) { return _mm_cvtsd_f64(_mm_max_sd(a, 
 #define REAL double
 #define LARGEST DBL_MAX
 #define NAME(x) avx512_d_##x
+#define DENSE
 #define MAX(a, b) _mm512_max_pd((__m512d)(a), (__m512d)(b))
 #define AT_LEAST(s, floor) _mm512_cmp_pd_mask(_mm512_loadu_pd(s), _mm512_set1_pd(floor), _CMP_GE_OQ)
 #include "_vector_loops.h"
+#define REAL float
+#define VALUE double
+#define WEIGHT float
+#define UPDATE
+#define NAME(x) avx512_df_##x
+#include "_vector_rows.h"
+#undef REAL
+#undef NAME
 #define REAL double
 #define WEIGHT float
 #define WIDEN(v) _mm512_cvtps_pd((__m256)(v))
 #define NAME(x) avx512_fd_##x
-#include "_vector_scores.h"
+#define VALUE double
+#define DENSE
+#include "_vector_rows.h"
 #undef WIDEN
 #undef REAL
 #undef NAME

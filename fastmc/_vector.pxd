@@ -4,7 +4,6 @@ cdef extern from "_vector.h":
     ctypedef struct vector_table:
         const char* name
         void (*scores_f)(const float*, const int*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
-        void (*dense_scores_f)(const float*, Py_ssize_t, const float*, Py_ssize_t, float*, Py_ssize_t) noexcept nogil
         void (*update_f)(const float*, const int*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
         float (*largest_f)(const float*, Py_ssize_t) noexcept nogil
         void (*lane_maxima_f)(const float*, Py_ssize_t, float*) noexcept nogil
@@ -23,6 +22,8 @@ cdef extern from "_vector.h":
         void (*extrapolate_d)(double*, double*, Py_ssize_t, double) noexcept nogil
         void (*add_squares_d)(const double*, Py_ssize_t, Py_ssize_t, double*) noexcept nogil
         void (*add_signed_d)(const double*, Py_ssize_t, Py_ssize_t, const double*, double*) noexcept nogil
+        void (*scores_df)(const double*, const int*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
+        void (*update_df)(const double*, const int*, Py_ssize_t, const float*, Py_ssize_t, float*) noexcept nogil
         void (*scores_fd)(const double*, const int*, Py_ssize_t, const float*, Py_ssize_t, double*) noexcept nogil
         void (*dense_scores_fd)(const double*, Py_ssize_t, const float*, Py_ssize_t, double*, Py_ssize_t) noexcept nogil
 

@@ -3,44 +3,10 @@
    processor has instructions for them MAX of two vectors and AT_LEAST, bits for a vector in memory. Element j of a
    result depends on elements j alone, in the order of t, so that vectors of all widths give the same bits. */
 
+#define VALUE REAL
 #define WEIGHT REAL
-#include "_vector_scores.h"
-
-/* n vectors of coefficients, held in registers while they are added to the classes of all non-zeros. */
-#define UPDATE_TILE(size, n) do { \
-    NAME(size) change[n]; \
-    _Pragma("GCC unroll 8") \
-    for (int k = 0; k < n; k++) change[k] = ((const NAME(size) *)(coef + j))[k]; \
-    for (Py_ssize_t t = 0; t < nnz; t++) { \
-        NAME(size) *row = (NAME(size) *)(w + at[t] * m + j); \
-        const REAL value = x[t]; \
-        _Pragma("GCC unroll 8") \
-        for (int k = 0; k < n; k++) row[k] += value * change[k]; \
-    } \
-    j += n * (Py_ssize_t)(sizeof(NAME(size)) / sizeof(REAL)); \
-} while (0)
-
-/* w[at[t] m + j] += x[t] coef[j], j < m */
-TARGET static void NAME(update)(const REAL *x, const int *at, Py_ssize_t nnz,
-                                const REAL *coef, Py_ssize_t m, REAL *w) {
-    Py_ssize_t j = 0;
-#if VECTORS
-    if (m <= 8 * (Py_ssize_t)(BYTES / sizeof(REAL))) TILES(UPDATE_TILE);
-#endif
-    /* Coefficients that registers cannot hold: one row of W after the other. */
-    for (Py_ssize_t t = 0; t < nnz && j < m; t++) {
-        REAL *row = w + at[t] * m;
-        const REAL value = x[t];
-        Py_ssize_t i = j;
-#if VECTORS
-        const Py_ssize_t lanes = BYTES / sizeof(REAL);
-        for (; i + lanes <= m; i += lanes) *(NAME(full) *)(row + i) += value * *(const NAME(full) *)(coef + i);
-        for (; i + lanes / 2 <= m; i += lanes / 2)
-            *(NAME(half) *)(row + i) += value * *(const NAME(half) *)(coef + i);
-#endif
-        for (; i < m; i++) row[i] += value * coef[i];
-    }
-}
+#define UPDATE
+#include "_vector_rows.h"
 
 /* The largest s[j] of those j that leave the same rest by CHUNK, for whole chunks; returns how many s that are */
 TARGET static inline Py_ssize_t NAME(whole_chunks)(const REAL *s, Py_ssize_t m, REAL *best) {
@@ -147,7 +113,6 @@ TARGET static void NAME(add_signed)(const REAL *w, Py_ssize_t rows, Py_ssize_t m
     }
 }
 
-#undef UPDATE_TILE
 #undef REAL
 #undef LARGEST
 #undef NAME

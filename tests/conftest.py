@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import fastmc
+from fastmc import _vector
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -34,6 +35,15 @@ def pytest_report_header():
     if wanted and Path(wanted).resolve() != place.parent:
         raise pytest.UsageError(f"PYTHONPATH={wanted} asks for another fastmc than that in {place}")
     return f"fastmc: {place}"
+
+
+@pytest.fixture(params=_vector.supported())
+def instruction_set(request):
+    """Runs the test with the loops of one instruction set."""
+    before = _vector.in_use()
+    _vector.use(request.param)
+    yield request.param
+    _vector.use(before)
 
 
 @pytest.fixture(params=LOSSES)

@@ -15,15 +15,6 @@ from fastmc._solvers import make_solver
 from fastmc.losses import make_spec
 
 
-@pytest.fixture(params=_vector.supported())
-def instruction_set(request):
-    """Runs the test with the loops of one instruction set."""
-    before = _vector.in_use()
-    _vector.use(request.param)
-    yield request.param
-    _vector.use(before)
-
-
 # ---------------------------------------------------------------- vector loops
 
 def test_the_widest_loops_are_in_use_and_others_can_be_asked_for():
@@ -278,6 +269,40 @@ def test_a_small_W_is_averaged_over_the_passes(digits, sampling):
     before = weights.copy()
     list(solver.sweep(rng))
     np.testing.assert_array_equal(weights, before)
+
+
+@pytest.mark.parametrize("layout", ["csr", "dense"])
+@pytest.mark.parametrize("bias", [None, 0.1])
+def test_passes_in_float32_may_have_X_in_float32(draw, layout, bias, instruction_set):
+    p = draw(n=70, m=20, layout=layout)
+    problem, spec = Problem(p.X, p.y, bias=bias), make_spec("topk", 20, k=2)
+    for rows in (None, np.float32, np.float64):
+        solver = make_solver("sdca", problem, spec, 0.01, precision="single")
+        mirror = make_solver("sdca", problem, spec, 0.01, precision="single", engine="reference")
+        if rows is not None:
+            samples = problem.samples("cython", solver.padded.shape[1], problem.values_in(rows))
+            solver.workers = [(samples, spec.make())]
+        for both in (solver, mirror):
+            rng = np.random.default_rng(0)
+            for _ in range(6):
+                list(both.sweep(rng))
+        np.testing.assert_array_equal(solver.weights, mirror.weights)
+        assert solver.weights.dtype == np.float32 and solver.weights.any()
+
+
+def test_X_is_copied_to_float32_only_where_that_is_small(draw, digits):
+    def copied(X, y, precision="auto"):
+        values = make_solver("sdca", Problem(X, y), make_spec("maxhinge", 1 + max(y)), 0.01, precision=precision
+                             ).single_values()
+        return None if values is None else (values.dtype, np.shares_memory(values, X.data if sp.issparse(X) else X))
+
+    X = sp.random_array((300, 300), density=0.1, random_state=0, format="csr")
+    X.sort_indices()
+    y = np.arange(300)
+    # 9,000 entries of 4 bytes; W has 300 x 32 x 4, 300 x 128 x 4 or 64 x 16 x 4 bytes.
+    assert copied(X, y % 30) is None and copied(X, y % 121) == (np.float32, False)
+    assert copied(X, y % 121, "double") is None and copied(X.astype(np.float32), y % 121) == (np.float32, True)
+    assert copied(*digits) == (np.float32, False) and copied(digits[0].astype(np.float32), digits[1]) == (np.float32, True)
 
 
 def test_a_large_W_is_not_averaged(draw):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fastmc import Model, _predict, _vector, reference
+from fastmc import Model, _predict, reference
 from fastmc._threads import over_blocks
 from fastmc._problem import Problem
 from fastmc.boosting import MultiBoostClassifier
@@ -14,15 +14,6 @@ LAYOUTS = [("csr", np.float64, np.int32), ("csr", np.float32, np.int64), ("dense
            ("dense", np.float32, None)]
 # All ends of a row of scores: whole vectors of each width, half ones, one to three numbers.
 CLASSES = [2, 3, 4, 5, 7, 8, 10, 13, 16, 17, 23, 32, 39]
-
-
-@pytest.fixture(params=_vector.supported())
-def instructions(request):
-    """The loops of every instruction set of this processor in turn."""
-    before = _vector.in_use()
-    _vector.use(request.param)
-    yield request.param
-    _vector.use(before)
 
 
 @pytest.fixture
@@ -46,7 +37,7 @@ def plain_ranks(scores, k):
 
 @pytest.mark.parametrize("layout, dtype, index", LAYOUTS)
 @pytest.mark.parametrize("bias", [None, 0.7])
-def test_scores_are_those_of_the_mirror(draw, instructions, layout, dtype, index, bias):
+def test_scores_are_those_of_the_mirror(draw, instruction_set, layout, dtype, index, bias):
     for m in CLASSES:
         # Dense rows are taken by fours: one to three are left over.
         p = draw(n=41 + m % 4, m=m, d=6, layout=layout, dtype=dtype, index=index or np.int32)
@@ -69,7 +60,7 @@ def test_scores_are_those_of_the_mirror(draw, instructions, layout, dtype, index
 
 
 @pytest.mark.parametrize("m", [1, *CLASSES, 100])
-def test_ranks_are_those_of_the_mirror_and_of_a_stable_sort(instructions, m):
+def test_ranks_are_those_of_the_mirror_and_of_a_stable_sort(instruction_set, m):
     for scores in (ties(20, m), np.random.default_rng(m).normal(size=(20, m))):
         for k in {1, min(2, m), min(5, m), (m + 1) // 2, m}:
             out, expected = np.full((2, 20, k), -1, dtype=np.int64)
@@ -80,7 +71,7 @@ def test_ranks_are_those_of_the_mirror_and_of_a_stable_sort(instructions, m):
 
 
 @pytest.mark.parametrize("m", [3, 16, 40])
-def test_ranks_of_scores_that_overflow(instructions, m):
+def test_ranks_of_scores_that_overflow(instruction_set, m):
     rng = np.random.default_rng(m)
     scores = rng.choice([np.nan, -np.inf, np.inf, 0.0, 1.0, -1.0], size=(200, m))
     scores[:2], scores[2:4, 0] = np.array([[np.nan], [-np.inf]]), np.nan

@@ -1,4 +1,5 @@
-/* Scores for one instruction set, one type REAL of sums and one type WEIGHT of weights: see _vector_loops.h. */
+/* What is done with a row of X, for one instruction set, one type VALUE of its values, REAL of sums and WEIGHT of
+   weights: scores, those of DENSE rows, and the UPDATE of weights of type REAL, where these are defined. */
 
 #if VECTORS
 typedef REAL NAME(full) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
@@ -22,7 +23,7 @@ typedef WEIGHT NAME(one_w);
     NAME(size) sum[n] = {0}; \
     for (Py_ssize_t t = 0; t < nnz; t++) { \
         const NAME(size##_w) *row = (const NAME(size##_w) *)(w + at[t] * m + j); \
-        const REAL value = x[t]; \
+        const REAL value = (REAL)x[t]; \
         _Pragma("GCC unroll 8") \
         for (int k = 0; k < n; k++) sum[k] += value * AS_##size(row[k], NAME(size)); \
     } \
@@ -31,6 +32,24 @@ typedef WEIGHT NAME(one_w);
     j += n * (Py_ssize_t)(sizeof(NAME(size)) / sizeof(REAL)); \
 } while (0)
 
+#endif
+
+/* out[j] = sum over t of x[t] w[at[t] m + j], j < m */
+TARGET static void NAME(scores)(const VALUE *x, const int *at, Py_ssize_t nnz, const WEIGHT *w,
+                                Py_ssize_t m, REAL *out) {
+    Py_ssize_t j = 0;
+#if VECTORS
+    TILES(TILE);
+#endif
+    for (; j < m; j++) {
+        REAL sum = 0;
+        for (Py_ssize_t t = 0; t < nnz; t++) sum += (REAL)x[t] * (REAL)w[at[t] * m + j];
+        out[j] = sum;
+    }
+}
+
+#ifdef DENSE
+#if VECTORS
 /* n vectors of scores of each of ROWS dense rows. */
 #define DENSE_TILE(size, n) do { \
     NAME(size) sum[ROWS * n] = {0}; \
@@ -46,23 +65,9 @@ typedef WEIGHT NAME(one_w);
 } while (0)
 #endif
 
-/* out[j] = sum over t of x[t] w[at[t] m + j], j < m */
-TARGET static void NAME(scores)(const REAL *x, const int *at, Py_ssize_t nnz, const WEIGHT *w,
-                                Py_ssize_t m, REAL *out) {
-    Py_ssize_t j = 0;
-#if VECTORS
-    TILES(TILE);
-#endif
-    for (; j < m; j++) {
-        REAL sum = 0;
-        for (Py_ssize_t t = 0; t < nnz; t++) sum += x[t] * (REAL)w[at[t] * m + j];
-        out[j] = sum;
-    }
-}
-
 /* The same for ROWS dense rows of d numbers, one after the other, with all of W, to rows of `out` that lie
    `pitch` apart: w[t m + j] is fetched once for all of them, and their sums need not wait for each other. */
-TARGET static void NAME(dense_scores)(const REAL *x, Py_ssize_t d, const WEIGHT *w, Py_ssize_t m, REAL *out,
+TARGET static void NAME(dense_scores)(const VALUE *x, Py_ssize_t d, const WEIGHT *w, Py_ssize_t m, REAL *out,
                                       Py_ssize_t pitch) {
     Py_ssize_t j = 0;
 #if VECTORS
@@ -79,9 +84,54 @@ TARGET static void NAME(dense_scores)(const REAL *x, Py_ssize_t d, const WEIGHT 
             out[r * pitch + j] = sum;
         }
 }
+#endif
+
+#ifdef UPDATE
+#if VECTORS
+/* n vectors of coefficients, held in registers while they are added to the classes of all non-zeros. */
+#define UPDATE_TILE(size, n) do { \
+    NAME(size) change[n]; \
+    _Pragma("GCC unroll 8") \
+    for (int k = 0; k < n; k++) change[k] = ((const NAME(size) *)(coef + j))[k]; \
+    for (Py_ssize_t t = 0; t < nnz; t++) { \
+        NAME(size) *row = (NAME(size) *)(w + at[t] * m + j); \
+        const REAL value = (REAL)x[t]; \
+        _Pragma("GCC unroll 8") \
+        for (int k = 0; k < n; k++) row[k] += value * change[k]; \
+    } \
+    j += n * (Py_ssize_t)(sizeof(NAME(size)) / sizeof(REAL)); \
+} while (0)
+#endif
+
+/* w[at[t] m + j] += x[t] coef[j], j < m */
+TARGET static void NAME(update)(const VALUE *x, const int *at, Py_ssize_t nnz,
+                                const REAL *coef, Py_ssize_t m, REAL *w) {
+    Py_ssize_t j = 0;
+#if VECTORS
+    if (m <= 8 * (Py_ssize_t)(BYTES / sizeof(REAL))) TILES(UPDATE_TILE);
+#endif
+    /* Coefficients that registers cannot hold: one row of W after the other. */
+    for (Py_ssize_t t = 0; t < nnz && j < m; t++) {
+        REAL *row = w + at[t] * m;
+        const REAL value = (REAL)x[t];
+        Py_ssize_t i = j;
+#if VECTORS
+        const Py_ssize_t lanes = BYTES / sizeof(REAL);
+        for (; i + lanes <= m; i += lanes) *(NAME(full) *)(row + i) += value * *(const NAME(full) *)(coef + i);
+        for (; i + lanes / 2 <= m; i += lanes / 2)
+            *(NAME(half) *)(row + i) += value * *(const NAME(half) *)(coef + i);
+#endif
+        for (; i < m; i++) row[i] += value * coef[i];
+    }
+}
+#endif
 
 #undef TILE
 #undef DENSE_TILE
+#undef UPDATE_TILE
+#undef DENSE
+#undef UPDATE
+#undef VALUE
 #undef AS_full
 #undef AS_half
 #undef AS_one
