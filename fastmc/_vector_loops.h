@@ -39,21 +39,19 @@ TARGET static inline unsigned NAME(hits)(const REAL *s, REAL floor) {
 
 /* The largest of s[0..m-1] */
 TARGET static REAL NAME(largest)(const REAL *s, Py_ssize_t m) {
-    REAL top = s[0];
-    Py_ssize_t j = 0;
+    REAL lanes[CHUNK], top = s[0];
+    Py_ssize_t j = m >= CHUNK ? NAME(whole_chunks)(s, m, lanes) : 0;
 #if X86
     enum { COUNT = 16 / sizeof(REAL) };
     if (m >= COUNT) {
         /* The last few twice, rather than one after the other. */
         __typeof__(FEW(s)) best = FEW(s + m - COUNT);
-        if (m >= CHUNK) {
-            REAL lanes[CHUNK];
-            j = NAME(whole_chunks)(s, m, lanes);
-            for (int l = 0; l < CHUNK; l += COUNT) best = MAX_FEW(best, FEW((const REAL *)lanes + l));
-        }
+        for (int l = 0; l < CHUNK && m >= CHUNK; l += COUNT) best = MAX_FEW(best, FEW((const REAL *)lanes + l));
         for (; j + COUNT < m; j += COUNT) best = MAX_FEW(best, FEW(s + j));
         return BEST_OF(best);
     }
+#else
+    for (int l = 0; l < CHUNK && m >= CHUNK; l++) top = lanes[l] > top ? lanes[l] : top;
 #endif
     for (; j < m; j++) top = s[j] > top ? s[j] : top;
     return top;
