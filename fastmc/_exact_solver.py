@@ -1,5 +1,6 @@
 """The default solver: exact block maximisation with momentum, A as short lists."""
 import math
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,6 +19,8 @@ SINGLE_GAP = 1e-4
 # cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or MIN_STEPS for each of more than two
 # threads, or fewer than MIN_ROW multiplications for the scores of one, threads would wait more than work.
 BATCH, MIN_BATCH, MIN_STEPS, SPREAD, ALIKE, MIN_ROW = 64, 8, 4, 100, 2.0, 900
+# Visits for which a team stays as small as the cores it got, where others were at work there.
+CROWDED = 16
 # Parts of the features that threads share out: two, and more where the scores of a sample take so many
 # multiplications in each.
 MAX_PARTS, PART_WORK = 8, 8000
@@ -82,6 +85,7 @@ class ExactSolver(Solver):
         # What each thread has to itself
         self.workers = [(self.problem.samples(self.engine, shape[1], values), self.spec.make(self.engine))
                         for _ in range(min(self.n_threads, max(2, self.batch // MIN_STEPS)) if self.batch else 1)]
+        self.team, self.crowded = len(self.workers), 0
         if self.batch:
             self.cut_features()
         if started:
@@ -184,10 +188,22 @@ class ExactSolver(Solver):
 
     def visit(self, order, start, stop, b):
         shared = (self.rows, self.gaps, self.gains, order, start, stop, self.lam_n, self.smoothing, b)
-        if self.batch:
-            self.kernels["batches"].batch_pass(self.workers, self.padded, *shared, self.batch, self.pool)
-        else:
+        if not self.batch:
             self.kernels["sdca"].sdca_pass(*self.workers[0], self.padded, *shared)
+            return
+        workers = self.workers[: self.team] if self.crowded else self.workers
+        wall, busy = time.perf_counter(), time.process_time()
+        self.kernels["batches"].batch_pass(workers, self.padded, *shared, self.batch, self.pool)
+        self.had_cores(len(workers), (time.process_time() - busy) / (time.perf_counter() - wall))
+
+    def had_cores(self, asked, cores):
+        """Make the team smaller for a while if it had fewer cores: who has none is waited for at every batch.
+
+        Threads are at work or watch for each other, so that the time of the process tells. Who does what changes no bit.
+        """
+        self.crowded = max(self.crowded - 1, 0)
+        if cores < asked - 0.3:
+            self.team, self.crowded = max(1, int(cores + 0.3)), CROWDED
 
     def wake(self):
         self.rest.wake(self.with_gap)

@@ -67,8 +67,8 @@ class Problem:
         """
         module = _samples if engine == "cython" else reference.samples
         own, *places = kernel_rows(self.X, 0, self.n_samples)
-        return module.Samples(own if values is None else values, *places, self.n_classes, self.label, self.weight, self.sqnorm,
-                              self.n_features, self.cost, self.bias, stride)
+        return module.Samples(own if values is None else values, *places, self.n_classes, self.label, self.weight,
+                              self.sqnorm, self.n_features, self.cost, self.bias, stride)
 
     def values_in(self, dtype):
         """The values of X in a precision; no copy where they are in it."""

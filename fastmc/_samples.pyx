@@ -57,7 +57,7 @@ cdef inline Py_ssize_t lower_bound(const index_t* indices, Py_ssize_t low, Py_ss
 
 
 def pack(const value_t[:, ::1] X, value_t[::1] values, index_t[::1] columns, index_t[::1] starts):
-    """The entries of X that are not 0 as CSR arrays; False if `values` and `columns` have no room for one more."""
+    """The entries of X that are not 0 as CSR arrays; False if they are too many to leave room for one row more."""
     cdef Py_ssize_t i, j, count = 0, room = values.shape[0] - X.shape[1]
     with nogil:
         for i in range(X.shape[0]):
@@ -347,6 +347,9 @@ cdef class Samples:
         cdef Py_ssize_t t, k
         cdef real* row
         cdef real value
+        cdef const double* x
+        if real is double:
+            x = self.x()
         # Adding zeros to the classes that stay as they are gives the same W.
         if 8 * (count + 1) >= width:
             if real is float and self.floats != NULL:
@@ -354,10 +357,13 @@ cdef class Samples:
             elif real is float:
                 self.vector.update_df(self.doubles, self.column, self.nnz, coef, width, weights)
             else:
-                self.vector.update_d(self.x(), self.column, self.nnz, coef, width, weights)
+                self.vector.update_d(x, self.column, self.nnz, coef, width, weights)
             return
         for t in range(self.nnz):
             row = weights + self.column[t] * self.stride
-            value = <real> (self.doubles[t] if self.floats == NULL else self.floats[t])
+            if real is float:
+                value = self.floats[t] if self.floats != NULL else <float> self.doubles[t]
+            else:
+                value = x[t]
             for k in range(count):
                 row[classes[k]] += value * coef[classes[k]]

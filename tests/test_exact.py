@@ -1,6 +1,7 @@
 """What the exact solver is made of: vector loops, dual lists, closed forms, precision, memory."""
 import os
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -271,6 +272,24 @@ def test_a_small_W_is_averaged_over_the_passes(digits, sampling):
     np.testing.assert_array_equal(weights, before)
 
 
+@pytest.mark.parametrize("bias", [None, 0.1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_changes_of_few_and_of_many_classes_are_those_of_the_mirror(draw, bias, dtype, instruction_set):
+    # With 60 classes a step changes some one by one; k = 20 is above where whole vectors are changed.
+    p = draw(n=90, m=60, dtype=dtype)
+    problem = Problem(p.X, p.y, bias=bias)
+    for k in (1, 20):
+        solvers = [make_solver("sdca", problem, make_spec("topk", 60, k=k), 0.01, engine=engine, precision=precision)
+                   for precision in ("single", "double") for engine in ("cython", "reference")]
+        for solver in solvers:
+            rng = np.random.default_rng(0)
+            for _ in range(4):
+                list(solver.sweep(rng))
+        for kernel, mirror in (solvers[:2], solvers[2:]):
+            np.testing.assert_array_equal(kernel.weights, mirror.weights)
+            assert kernel.weights.any()
+
+
 @pytest.mark.parametrize("layout", ["csr", "dense"])
 @pytest.mark.parametrize("bias", [None, 0.1])
 def test_passes_in_float32_may_have_X_in_float32(draw, layout, bias, instruction_set):
@@ -302,7 +321,8 @@ def test_X_is_copied_to_float32_only_where_that_is_small(draw, digits):
     # 9,000 entries of 4 bytes; W has 300 x 32 x 4, 300 x 128 x 4 or 64 x 16 x 4 bytes.
     assert copied(X, y % 30) is None and copied(X, y % 121) == (np.float32, False)
     assert copied(X, y % 121, "double") is None and copied(X.astype(np.float32), y % 121) == (np.float32, True)
-    assert copied(*digits) == (np.float32, False) and copied(digits[0].astype(np.float32), digits[1]) == (np.float32, True)
+    X, y = digits
+    assert copied(X, y) == (np.float32, False) and copied(X.astype(np.float32), y) == (np.float32, True)
 
 
 def test_a_large_W_is_not_averaged(draw):
@@ -530,6 +550,24 @@ def test_batches_of_samples_that_are_alike_get_shorter(small_batches, rare_words
     model = fastmc.train(X, y, C=100.0, tol=1e-6, n_threads=3, callback=look)
     assert seen[0] == (7, 3) and seen[-1] == (0, 1)
     assert model.status == "converged" and model.certificate.relative_gap <= 1e-6
+
+
+def test_a_team_gets_smaller_for_a_while_where_it_has_fewer_cores(small_batches, rare_words):
+    problem = Problem(*rare_words)
+    solvers = [make_solver("sdca", problem, make_spec("maxhinge", 20), 0.01, n_threads=n) for n in (3, 3)]
+    asked, passes = [], solvers[0].kernels["batches"].batch_pass
+    solvers[0].kernels["batches"] = SimpleNamespace(
+        batch_pass=lambda workers, *rest: (asked.append(len(workers)), passes(workers, *rest)))
+    # Of three, of two and of one
+    cores = iter([2.8, 1.8, *[1.9] * 8, 0.6, *[0.9] * 40])
+    had_cores = solvers[0].had_cores
+    solvers[0].had_cores = lambda asked, _: had_cores(asked, next(cores))
+    for solver in solvers:
+        rng = np.random.default_rng(0)
+        for _ in range(29):
+            list(solver.sweep(rng))
+    assert asked == [3] * 2 + [2] * 9 + [1] * 16 + [3, 1]
+    np.testing.assert_array_equal(solvers[0].weights, solvers[1].weights)
 
 
 @pytest.mark.parametrize("options", [{"sampling": "uniform"}, {"sampling": "gap"}, {"sampling": "cyclic"}, {}])
