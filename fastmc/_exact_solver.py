@@ -1,5 +1,6 @@
 """The default solver: exact block maximisation with momentum, A as short lists."""
 import math
+import os
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -194,7 +195,9 @@ class ExactSolver(Solver):
         workers = self.workers[: self.team] if self.crowded else self.workers
         wall, busy = time.perf_counter(), time.process_time()
         self.kernels["batches"].batch_pass(workers, self.padded, *shared, self.batch, self.pool)
-        self.had_cores(len(workers), (time.process_time() - busy) / (time.perf_counter() - wall))
+        if os.name == "posix":
+            # Elsewhere the clock of the process ticks too rarely for a pass.
+            self.had_cores(len(workers), (time.process_time() - busy) / (time.perf_counter() - wall))
 
     def had_cores(self, asked, cores):
         """Make the team smaller for a while if it had fewer cores: who has none is waited for at every batch.

@@ -64,5 +64,5 @@ class Rest:
         self.until[visited] = n_passes + np.minimum(self.GROWTH * count, self.LONGEST)
 
     def wake(self, samples):
-        """Samples by a mask, none of which is not active."""
+        """The turn of some active samples, by a mask, comes with the next pass."""
         self.until[samples] = 0

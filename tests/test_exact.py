@@ -552,6 +552,7 @@ def test_batches_of_samples_that_are_alike_get_shorter(small_batches, rare_words
     assert model.status == "converged" and model.certificate.relative_gap <= 1e-6
 
 
+@pytest.mark.skipif(os.name != "posix", reason="teams stay as they are where the clock of the process is coarse")
 def test_a_team_gets_smaller_for_a_while_where_it_has_fewer_cores(small_batches, rare_words):
     problem = Problem(*rare_words)
     solvers = [make_solver("sdca", problem, make_spec("maxhinge", 20), 0.01, n_threads=n) for n in (3, 3)]
