@@ -11,7 +11,7 @@ import numpy as np
 from fastmc._dual_rows cimport DualRows
 from fastmc._order cimport Order
 from fastmc._samples cimport Samples, real
-from fastmc._sdca cimport Step
+from fastmc._sdca cimport Step, add_row_squares, extrapolate_rows
 from fastmc._team cimport Team
 
 
@@ -23,9 +23,13 @@ cdef class Batches(Team):
     # For each sample of a batch: the classes that change, and how many.
     cdef Py_ssize_t[:, ::1] classes
     cdef Py_ssize_t[::1] counts
+    # The rows of W at which the parts begin, and the end
+    cdef Py_ssize_t[::1] bounds
+    cdef double momentum
 
-    def __init__(self, size, Order order, start, stop, batch, n_classes):
+    def __init__(self, size, Order order, start, stop, batch, n_classes, bounds, momentum):
         super().__init__(size)
+        self.bounds, self.momentum = bounds, momentum
         self.order, self.first, self.last, self.batch = order, start, stop, batch
         self.classes = np.zeros((batch, 2 * n_classes + 1), dtype=np.intp)
         self.counts = np.zeros(batch, dtype=np.intp)
@@ -88,12 +92,36 @@ cdef void take_steps(Batches shared, Step step, Py_ssize_t at, Py_ssize_t first,
             shared.stop()
 
 
-def work(Batches shared, Step step, Py_ssize_t number, real[:, ::1] weights, real[:, :, ::1] scores,
-         real[:, ::1] coefs):
+cdef void go_ahead(Batches shared, Samples samples, Py_ssize_t number, real[:, ::1] weights,
+                   real[:, ::1] last) noexcept nogil:
+    """Extrapolate the parts of thread `number`."""
+    cdef Py_ssize_t part = number, first, count
+    while part < samples.n_parts:
+        first, count = shared.bounds[part], shared.bounds[part + 1] - shared.bounds[part]
+        if count > 0:
+            extrapolate_rows(samples, &weights[first, 0], &last[first, 0], count * weights.shape[1], shared.momentum)
+        part += shared.state.size
+
+
+cdef void add_norms(Batches shared, Samples samples, Py_ssize_t number, real[:, ::1] weights,
+                    double[:, ::1] squares) noexcept nogil:
+    """Add the squares of W in the parts of thread `number`."""
+    cdef Py_ssize_t part = number, first, count
+    while part < samples.n_parts:
+        first, count = shared.bounds[part], shared.bounds[part + 1] - shared.bounds[part]
+        if count > 0:
+            add_row_squares(samples, &weights[first, 0], count, &squares[part, 0])
+        part += shared.state.size
+
+
+def work(Batches shared, Step step, Py_ssize_t number, real[:, ::1] weights, real[:, ::1] last,
+         double[:, ::1] squares, real[:, :, ::1] scores, real[:, ::1] coefs):
     """What thread `number` does in a pass: every so many-th part of the features, and steps."""
     cdef Py_ssize_t at = shared.first, size = shared.state.size, count, last_count = 0, part
     with nogil:
         shared.leave_core()
+        if last is not None:
+            go_ahead(shared, step.samples, number, weights, last)
         # Once more after the last batch, for its changes.
         while True:
             count = max(min(shared.batch, shared.last - at), 0)
@@ -109,19 +137,21 @@ def work(Batches shared, Step step, Py_ssize_t number, real[:, ::1] weights, rea
                 break
             at += shared.batch
             last_count = count
+        if squares is not None:
+            add_norms(shared, step.samples, number, weights, squares)
 
 
 def batch_pass(workers, weights, DualRows rows, gaps, gains, order, start, stop, lam_n, smoothing, momentum,
-               batch, pool):
-    cdef Batches shared = Batches(len(workers), order, start, stop, batch, rows.n_classes)
+               batch, pool, bounds, last=None, squares=None):
+    cdef Batches shared = Batches(len(workers), order, start, stop, batch, rows.n_classes, bounds, momentum)
     scores = np.zeros((workers[0][0].n_parts, batch, weights.shape[1]), weights.dtype)
     coefs = np.zeros((batch, weights.shape[1]), weights.dtype)
     steps = [Step(samples, loss, rows.view(), gaps, gains, lam_n, smoothing, momentum) for samples, loss in workers]
     calls = []
     try:
         for number in range(1, len(steps)):
-            calls.append(pool.submit(work, shared, steps[number], number, weights, scores, coefs))
-        work(shared, steps[0], 0, weights, scores, coefs)
+            calls.append(pool.submit(work, shared, steps[number], number, weights, last, squares, scores, coefs))
+        work(shared, steps[0], 0, weights, last, squares, scores, coefs)
         for call in calls:
             call.result()
     finally:

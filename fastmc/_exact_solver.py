@@ -4,7 +4,7 @@ import os
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,8 @@ SINGLE_GAP = 1e-4
 # cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or MIN_STEPS for each of more than two
 # threads, or fewer than MIN_ROW multiplications for the scores of one, threads would wait more than work.
 BATCH, MIN_BATCH, MIN_STEPS, SPREAD, ALIKE, MIN_ROW = 64, 8, 4, 100, 2.0, 900
-# Visits for which a team stays as small as the cores it got, where others were at work there.
+# Visits for which a team stays as small as the cores it got, where others were at work there: one at first, and twice
+# as many each time that it is so again, up to this number.
 CROWDED = 16
 # Parts of the features that threads share out: two, and more where the scores of a sample take so many
 # multiplications in each.
@@ -47,12 +48,13 @@ class ExactSolver(Solver):
     # The estimate comes with one of the primal and is too large, by 1.6 to 6 on texts.
     GAP_RATIO, PATIENCE, FIRST_CHECK = 0.5, 3.0, 20
     # Passes after which W is freed of rounding.
-    REFRESH = 32
+    REFRESH = 64
 
     def __init__(self, problem, spec, lam, smoothing, engine, dual, kind, sampling="permutation",
                  gap_refresh=10, precision="double", n_threads=1):
         super().__init__(problem, spec, lam, smoothing, engine)
         self.kind, self.sampling, self.gap_refresh = kind, sampling, gap_refresh
+        self.column_ranges = cache(partial(column_ranges, problem))
         self.engine = engine
         work = problem.X.size * problem.n_classes
         self.n_threads = count_threads(n_threads) if work >= MIN_WORK else 1
@@ -86,12 +88,12 @@ class ExactSolver(Solver):
         # What each thread has to itself
         self.workers = [(self.problem.samples(self.engine, shape[1], values), self.spec.make(self.engine))
                         for _ in range(min(self.n_threads, max(2, self.batch // MIN_STEPS)) if self.batch else 1)]
-        self.team, self.crowded = len(self.workers), 0
+        self.team, self.crowded, self.patience = len(self.workers), 0, 1
         if self.batch:
             self.cut_features()
         if started:
             self.refresh_weights()
-        self.momentum.restart()
+        self.momentum.pause()
 
     def single_values(self):
         """The values of X in float32, half the bytes, for passes in float32; None where they shall convert as they go.
@@ -105,7 +107,8 @@ class ExactSolver(Solver):
 
     def cut_features(self):
         """Parts of the features for the threads of a pass."""
-        ranges = column_ranges(self.problem, part_count(self.problem))
+        ranges = self.column_ranges(part_count(self.problem))
+        self.bounds = np.array([0, *(columns.stop for columns in ranges)], dtype=np.intp)
         places = self.workers[0][0].cut([columns.start for columns in ranges[1:]])
         for samples, _ in self.workers[1:]:
             samples.share_cuts(places)
@@ -128,7 +131,7 @@ class ExactSolver(Solver):
 
         Slice by slice: W(A) in float64 need not be there as a whole.
         """
-        slices = column_ranges(self.problem, min(SLICES, 1 + self.padded.nbytes // MIN_SWEEP))
+        slices = self.column_ranges(min(SLICES, 1 + self.padded.nbytes // MIN_SWEEP))
         norms = np.zeros(len(slices))
 
         def work(at):
@@ -157,17 +160,16 @@ class ExactSolver(Solver):
             yield from self.refresh()
         elif self.n_passes % self.REFRESH == self.REFRESH - 1:
             self.undo_drift()
-        active, b, before = self.active, 0.0, self.dual_estimate
+        active, b, last, before = self.active, 0.0, None, self.dual_estimate
         if self.sampling == "permutation":
             active = self.rest.awake(self.n_passes)
             b = self.momentum.next()
             if self.momentum.count:
                 # The pass before the first that extrapolates leaves the last W.
-                self.over_weights(lambda rows: self.kernels["sdca"].extrapolate(
-                    self.workers[0][0], self.padded[rows], self.last[rows], b))
+                last = self.last
         order = self.draw(rng, active)
         for start, stop in self.slices(len(active)):
-            self.visit(order, start, stop, b)
+            self.visit(order, start, stop, b, last if start == 0 else None, stop == len(active))
             self.oracle_calls += stop - start
             yield
         self.passes_since_refresh += 1
@@ -176,9 +178,12 @@ class ExactSolver(Solver):
             idle = self.gaps[active] == 0.0
             idle[idle] = self.rows.still(active[idle])
             self.rest.saw(active, idle, self.n_passes)
-        self.dual_estimate = float(self.gains.mean()) - 0.5 * self.lam * self.squared_norm()
-        self.momentum.saw(self.dual_estimate, self.gap_estimate())
-        if self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
+        half_norm = 0.5 * self.lam * self.squared_norm()
+        self.dual_estimate = float(self.gains.mean()) - half_norm
+        # Of W, where errors of many numbers cancel, and of the sums in float64
+        rounding = (np.finfo(self.dtype).eps + 4.0 * np.finfo(np.float64).eps) * half_norm
+        self.momentum.saw(self.dual_estimate, self.gap_estimate(), rounding)
+        if self.momentum.blurred or self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
             self.leave_single()
         if self.batch and b == 0.0 and self.dual_estimate < before:
             self.shorten_batches()
@@ -187,14 +192,22 @@ class ExactSolver(Solver):
             newest = max((DECAY + 1.0) / (self.n_passes + DECAY), NEWEST)
             self.average += newest * (self.weights - self.average)
 
-    def visit(self, order, start, stop, b):
+    def visit(self, order, start, stop, b, last=None, ends=False):
+        """A slice of a pass; `last` with the first one of a pass that extrapolates, `ends` with its last one."""
         shared = (self.rows, self.gaps, self.gains, order, start, stop, self.lam_n, self.smoothing, b)
         if not self.batch:
+            if last is not None:
+                self.over_weights(lambda rows: self.kernels["sdca"].extrapolate(
+                    self.workers[0][0], self.padded[rows], last[rows], b))
             self.kernels["sdca"].sdca_pass(*self.workers[0], self.padded, *shared)
             return
         workers = self.workers[: self.team] if self.crowded else self.workers
+        squares = np.zeros((len(self.bounds) - 1, self.padded.shape[1])) if ends else None
         wall, busy = time.perf_counter(), time.process_time()
-        self.kernels["batches"].batch_pass(workers, self.padded, *shared, self.batch, self.pool)
+        self.kernels["batches"].batch_pass(workers, self.padded, *shared, self.batch, self.pool, self.bounds, last,
+                                           squares)
+        if ends:
+            self.norm = float(squares.sum())
         if os.name == "posix":
             # Elsewhere the clock of the process ticks too rarely for a pass.
             self.had_cores(len(workers), (time.process_time() - busy) / (time.perf_counter() - wall))
@@ -204,9 +217,13 @@ class ExactSolver(Solver):
 
         Threads are at work or watch for each other, so that the time of the process tells. Who does what changes no bit.
         """
-        self.crowded = max(self.crowded - 1, 0)
         if cores < asked - 0.3:
-            self.team, self.crowded = max(1, int(cores + 0.3)), CROWDED
+            self.team, self.crowded = max(1, int(cores + 0.3)), self.patience
+            self.patience = min(2 * self.patience, CROWDED)
+        elif self.crowded:
+            self.crowded -= 1
+        else:
+            self.patience = 1
 
     def wake(self):
         self.rest.wake(self.with_gap)
@@ -278,7 +295,7 @@ class ExactSolver(Solver):
         """W(A) in float64."""
         exact = np.zeros((self.problem.n_weights, self.problem.n_classes))
         over_slices(lambda columns: self.add_rows(exact[columns], columns),
-                    column_ranges(self.problem, self.n_threads), self.n_threads, self.pool)
+                    self.column_ranges(self.n_threads), self.n_threads, self.pool)
         return exact
 
     def terms(self):
@@ -343,7 +360,7 @@ class ExactSolver(Solver):
                 self.kernels["objective"].take_signed(problem.samples(self.engine), self.rows, signs, error[columns],
                                                       self.lam_n, columns.start)
 
-        over_slices(work, column_ranges(problem, self.n_threads), self.n_threads, self.pool)
+        over_slices(work, self.column_ranges(self.n_threads), self.n_threads, self.pool)
         return squared_norm(error)
 
     def best_scale(self, norm, margins, losses):
@@ -355,11 +372,14 @@ class ExactSolver(Solver):
             return 1.0, float(losses.mean())
         weight, mu = self.problem.weight * self.spec.rho[0], margins - 1.0
         low, high, slopes = 0.5, 2.0, weight * mu
+        # Samples that have a loss at one t and none at another; what is above has one at all of these t.
+        some = np.flatnonzero((mu > -1.0 / low) & (mu <= -1.0 / high))
+        always, mu_some, slopes_some = float(slopes[mu > -1.0 / high].sum()), mu[some], slopes[some]
         # To 2e-5 in t, which is 1e-9 or so in P.
         for _ in range(16):
             t = 0.5 * (low + high)
-            slope = self.lam * norm * t + float(np.where(mu > -1.0 / t, slopes, 0.0).sum()) / len(mu)
-            low, high = (low, t) if slope > 0.0 else (t, high)
+            losing = always + float(np.where(mu_some > -1.0 / t, slopes_some, 0.0).sum())
+            low, high = (low, t) if self.lam * norm * t + losing / len(mu) > 0.0 else (t, high)
         risk = float(np.mean(weight * np.maximum(1.0 + t * mu, 0.0)))
         if 0.5 * self.lam * (t * t - 1.0) * norm + risk < losses.mean():
             return t, risk

@@ -9,25 +9,39 @@ class Momentum:
 
     Nesterov's growing momentum, at most b = r / (2 - r) where the gap falls by a factor r a pass: at
     condition number 1/q the best is b = (1 - sqrt q) / (1 + sqrt q), with which r is about 1 - sqrt q.
+
+    A fall that rounding explains is none. `blurred` tells that a pass gains no more than rounding takes: two such
+    falls within BLUR passes.
     """
 
     WINDOW = 4
     CAP = 0.98
+    BLUR = 8
 
     def __init__(self):
         self.restart()
 
     def restart(self):
-        self.count, self.dual, self.gaps = 0, -math.inf, []
+        self.count, self.gaps = 0, []
+        self.pause()
 
-    def saw(self, dual, gap):
-        """Dual value and estimated gap after a pass."""
-        self.count = 0 if dual < self.dual else self.count + (len(self.gaps) > 0)
-        self.dual = dual
+    def pause(self):
+        """One pass without, whatever the dual does: W has been made anew."""
+        self.paused, self.blurred, self.dual, self.since_fall = True, False, -math.inf, math.inf
+
+    def saw(self, dual, gap, rounding=0.0):
+        """Dual value and estimated gap after a pass; `rounding` is that of the dual value."""
+        self.count += len(self.gaps) > 0
+        self.since_fall += 1
+        if dual < self.dual - rounding:
+            self.count = 0
+        elif dual < self.dual:
+            self.blurred, self.since_fall = self.since_fall <= self.BLUR, 0
+        self.paused, self.dual = False, dual
         self.gaps = [*self.gaps[-self.WINDOW:], gap]
 
     def next(self):
-        if self.count < 2:
+        if self.count < 2 or self.paused:
             return 0.0
         b = (self.count - 1.0) / (self.count + 2.0)
         if self.gaps[0] > self.gaps[-1] > 0.0:

@@ -25,4 +25,6 @@ cdef class Step:
 
     cdef Py_ssize_t take(self, Py_ssize_t i, real* scores, real* coef, Py_ssize_t* classes) noexcept nogil
 
+cdef void extrapolate_rows(Samples samples, real* weights, real* last, Py_ssize_t size, double momentum) noexcept nogil
+cdef void add_row_squares(Samples samples, const real* weights, Py_ssize_t n_rows, double* sums) noexcept nogil
 cdef void expect(Samples samples, DualRows rows, Order order, Py_ssize_t position) noexcept nogil

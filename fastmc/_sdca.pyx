@@ -350,23 +350,30 @@ def sdca_pass(Samples samples, Loss loss, real[:, ::1] weights, DualRows rows, d
         raise MemoryError("no memory for the dual")
 
 
+cdef void extrapolate_rows(Samples samples, real* weights, real* last, Py_ssize_t size, double momentum) noexcept nogil:
+    if real is float:
+        samples.vector.extrapolate_f(weights, last, size, <float> momentum)
+    else:
+        samples.vector.extrapolate_d(weights, last, size, momentum)
+
+
+cdef void add_row_squares(Samples samples, const real* weights, Py_ssize_t n_rows, double* sums) noexcept nogil:
+    if real is float:
+        samples.vector.add_squares_f(weights, n_rows, samples.stride, sums)
+    else:
+        samples.vector.add_squares_d(weights, n_rows, samples.stride, sums)
+
+
 def extrapolate(Samples samples, real[:, ::1] weights, real[:, ::1] last, double momentum):
-    cdef Py_ssize_t size = weights.shape[0] * weights.shape[1]
     with nogil:
-        if real is float:
-            samples.vector.extrapolate_f(&weights[0, 0], &last[0, 0], size, <float> momentum)
-        else:
-            samples.vector.extrapolate_d(&weights[0, 0], &last[0, 0], size, momentum)
+        extrapolate_rows(samples, &weights[0, 0], &last[0, 0], weights.shape[0] * weights.shape[1], momentum)
 
 
 def add_squares(Samples samples, const real[:, ::1] weights, double[::1] sums):
-    if sums.shape[0] < weights.shape[1]:
-        raise ValueError("sums must have an entry for each column of weights")
+    if not sums.shape[0] == weights.shape[1] == samples.stride:
+        raise ValueError("weights and sums must have as many columns as the samples expect")
     with nogil:
-        if real is float:
-            samples.vector.add_squares_f(&weights[0, 0], weights.shape[0], weights.shape[1], &sums[0])
-        else:
-            samples.vector.add_squares_d(&weights[0, 0], weights.shape[0], weights.shape[1], &sums[0])
+        add_row_squares(samples, &weights[0, 0], weights.shape[0], &sums[0])
 
 
 def add_signed(Samples samples, const real[:, ::1] weights, const double[::1] signs, double[:, ::1] sums):

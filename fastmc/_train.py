@@ -116,7 +116,8 @@ def train(X: Matrix, y: ArrayLike, loss: str = "maxhinge", *, k: int = 1, own_cl
         1 shows progress with the estimated gap on standard error.
     precision : str
         Of W during the passes of sdca: "single", "double", or "auto": single until the relative gap is
-        below 1e-4, double beyond, and for data of extreme scale. Certificates are float64 always.
+        below 1e-4 or rounding hides what passes gain, double beyond, and for data of extreme scale.
+        Certificates are float64 always.
     engine : str
         "cython", or "reference" for the pure-Python mirror (same bits, slow).
 

@@ -172,6 +172,20 @@ def test_momentum_follows_the_rate_and_ends_when_the_dual_falls():
     assert momentum.next() == 0.0
 
 
+def test_a_fall_within_rounding_is_none_and_two_soon_after_each_other_show_it():
+    momentum = Momentum()
+    for k in range(30):
+        momentum.saw(k - 2.0 if k in (9, 19, 27) else float(k), 0.9**k, 1.5)
+        assert momentum.blurred == (k >= 27) and (momentum.next() > 0.0) == (k >= 2)
+    momentum.pause()
+    assert momentum.next() == 0.0 and not momentum.blurred
+    # Whatever the dual is then; and the momentum is what it was.
+    momentum.saw(-100.0, 0.9**30, 1.5)
+    assert momentum.next() == round(0.9 / 1.1, 3)
+    momentum.saw(-101.6, 0.9**31, 1.5)
+    assert momentum.next() == 0.0
+
+
 def test_rests_grow_visit_by_visit_and_end():
     rest, turns = Rest(np.array([0, 1, 3]), 4), []
     idle = np.array([True, False, True, True])
@@ -390,6 +404,19 @@ def test_auto_goes_on_in_double_below_its_limit(digits):
     assert dtypes[switch][0] < 1e-4 < dtypes[switch - 1][0] / model.certificate.primal
 
 
+def test_auto_goes_on_in_double_where_float32_is_too_coarse_to_see_a_gain(digits):
+    # Pixels as they are, 0 to 16: passes gain less than float32 can tell while the gap is still far above its limit.
+    X, y = digits
+    kinds = []
+    model = fastmc.train(16 * X, y, C=1.0, tol=1e-4,
+                         callback=lambda state: kinds.append((state.gap_estimate, state._run.solver.dtype)))
+    assert model.status == "converged" and model.n_passes < 700
+    switch = [dtype for _, dtype in kinds].index(np.float64)
+    assert kinds[switch][0] > 2e-4 * model.certificate.primal
+    single = fastmc.train(16 * X, y, C=1.0, tol=1e-3, precision="single")
+    assert single.status == "converged" and single.n_passes < 700
+
+
 @pytest.mark.parametrize("change", [dict(C=1e-9), dict(C=1e9), dict(factor=1e8), dict(factor=1e-8)])
 def test_auto_is_double_for_numbers_of_extreme_size(digits, change):
     X, y = digits
@@ -559,15 +586,16 @@ def test_a_team_gets_smaller_for_a_while_where_it_has_fewer_cores(small_batches,
     asked, passes = [], solvers[0].kernels["batches"].batch_pass
     solvers[0].kernels["batches"] = SimpleNamespace(
         batch_pass=lambda workers, *rest: (asked.append(len(workers)), passes(workers, *rest)))
-    # Of three, of two and of one
-    cores = iter([2.8, 1.8, *[1.9] * 8, 0.6, *[0.9] * 40])
     had_cores = solvers[0].had_cores
-    solvers[0].had_cores = lambda asked, _: had_cores(asked, next(cores))
+    # Three cores at first, then two, then one, and three in the end
+    free = [2.8, *[1.9] * 10, *[0.9] * 26, *[2.9] * 23]
+    solvers[0].had_cores = lambda asked_for, _: had_cores(asked_for, min(asked_for - 0.05, free[len(asked) - 1]))
     for solver in solvers:
         rng = np.random.default_rng(0)
-        for _ in range(29):
+        for _ in range(60):
             list(solver.sweep(rng))
-    assert asked == [3] * 2 + [2] * 9 + [1] * 16 + [3, 1]
+    # After one pass all are asked for again, then after 2, 4, 8 and 16; it begins anew when all were there.
+    assert asked == [3, *[3, 2], *[3, 2, 2], *[3, 2, 2, 2, 2], *[3, *[1] * 8], *[3, *[1] * 16], *[3] * 23]
     np.testing.assert_array_equal(solvers[0].weights, solvers[1].weights)
 
 
