@@ -1,7 +1,5 @@
 """The default solver: exact block maximisation with momentum, A as short lists."""
 import math
-import os
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -10,32 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from fastmc._certificate import squared_norm
+from fastmc._dual_lists import alphas, betas, weights_of_lists
 from fastmc._pace import Momentum, Rest
+from fastmc._shares import Crew, batch_size, column_ranges, crew_size, part_count, shorter, thread_count
 from fastmc._solver_base import Candidate, Solver, modules
-from fastmc._threads import count_threads, over_blocks, over_slices
+from fastmc._threads import over_blocks, over_slices
 
 # Down to this relative gap float32 is exact enough for W.
 SINGLE_GAP = 1e-4
-# Samples that two or more threads take at once: at most BATCH, 1/SPREAD of all, and ALIKE over their mean
-# cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or MIN_STEPS for each of more than two
-# threads, or fewer than MIN_ROW multiplications for the scores of one, threads would wait more than work.
-BATCH, MIN_BATCH, MIN_STEPS, SPREAD, ALIKE, MIN_ROW = 64, 8, 4, 100, 2.0, 900
-# Visits for which a team stays as small as the cores it got, where others were at work there: one at first, and twice
-# as many each time that it is so again, up to this number.
-CROWDED = 16
-# Parts of the features that threads share out: two, and more where the scores of a sample take so many
-# multiplications in each.
-MAX_PARTS, PART_WORK = 8, 8000
-# Rows of X that tell how much alike they are, and entries that tell in which columns they are.
-SOME, MANY = 2048, 1 << 17
 # Slices of a large W, of MIN_SWEEP bytes or more, that are made anew one by one; and those that threads sweep over.
 SLICES, SWEEPS, MIN_SWEEP = 8, 4, 1 << 22
 # Multiplications of a product X W per number in W from which W is also averaged over the passes, which then takes next
 # to no time; the weight of pass t is (DECAY + 1) / (t + DECAY) at first, and never less than NEWEST.
 MIN_REUSE, DECAY, NEWEST = 200, 2, 0.2
-# Multiplications of a product X W below which one thread serves alone, and makes the passes alone: to start more and to
-# wait for them takes as long.
-MIN_WORK, MIN_PASS = 10_000_000, 20_000_000
 
 
 class ExactSolver(Solver):
@@ -56,9 +41,8 @@ class ExactSolver(Solver):
         self.kind, self.sampling, self.gap_refresh = kind, sampling, gap_refresh
         self.column_ranges = cache(partial(column_ranges, problem))
         self.engine = engine
-        work = problem.X.size * problem.n_classes
-        self.n_threads = count_threads(n_threads) if work >= MIN_WORK else 1
-        shared = self.n_threads > 1 and work >= MIN_PASS and sampling in ("permutation", "cyclic")
+        self.n_threads = thread_count(problem, n_threads)
+        shared = self.n_threads > 1 and sampling in ("permutation", "cyclic")
         self.batch = batch_size(problem) if shared else 0
         self.pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
         self.gains = np.zeros(problem.n_samples)
@@ -69,7 +53,7 @@ class ExactSolver(Solver):
         if sampling == "gap":
             self.gap_order = self.kernels["order"].GapOrder(self.active, problem.n_samples)
         self.average = None
-        if work >= MIN_REUSE * problem.n_weights * problem.n_classes:
+        if problem.X.size * problem.n_classes >= MIN_REUSE * problem.n_weights * problem.n_classes:
             self.average = np.zeros((problem.n_weights, problem.n_classes))
         # W(A) in float64 of the last `terms`, and the certified W that may be asked for.
         self.checked, self.certified, self.passing = None, weakref.WeakSet(), False
@@ -87,13 +71,13 @@ class ExactSolver(Solver):
         values = self.single_values()
         # What each thread has to itself
         self.workers = [(self.problem.samples(self.engine, shape[1], values), self.spec.make(self.engine))
-                        for _ in range(min(self.n_threads, max(2, self.batch // MIN_STEPS)) if self.batch else 1)]
-        self.team, self.crowded, self.patience = len(self.workers), 0, 1
+                        for _ in range(crew_size(self.n_threads, self.batch))]
+        self.crew = Crew(len(self.workers))
         if self.batch:
             self.cut_features()
         if started:
             self.refresh_weights()
-        self.momentum.pause()
+            self.momentum.pause()
 
     def single_values(self):
         """The values of X in float32, half the bytes, for passes in float32; None where they shall convert as they go.
@@ -160,7 +144,7 @@ class ExactSolver(Solver):
             yield from self.refresh()
         elif self.n_passes % self.REFRESH == self.REFRESH - 1:
             self.undo_drift()
-        active, b, last, before = self.active, 0.0, None, self.dual_estimate
+        active, b, last = self.active, 0.0, None
         if self.sampling == "permutation":
             active = self.rest.awake(self.n_passes)
             b = self.momentum.next()
@@ -172,8 +156,20 @@ class ExactSolver(Solver):
             self.visit(order, start, stop, b, last if start == 0 else None, stop == len(active))
             self.oracle_calls += stop - start
             yield
+        self.passing = False
         self.passes_since_refresh += 1
         self.n_passes += 1
+        self.take_stock(active)
+        if self.average is not None:
+            newest = max((DECAY + 1.0) / (self.n_passes + DECAY), NEWEST)
+            self.average += newest * (self.weights - self.average)
+        if self.momentum.blurred or self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
+            self.leave_single()
+        if self.batch and b == 0.0 and self.momentum.fell:
+            self.shorten_batches()
+
+    def take_stock(self, active):
+        """What a pass over these samples did: who may rest, and the dual value."""
         if self.sampling == "permutation":
             idle = self.gaps[active] == 0.0
             idle[idle] = self.rows.still(active[idle])
@@ -183,14 +179,6 @@ class ExactSolver(Solver):
         # Of W, where errors of many numbers cancel, and of the sums in float64
         rounding = (np.finfo(self.dtype).eps + 4.0 * np.finfo(np.float64).eps) * half_norm
         self.momentum.saw(self.dual_estimate, self.gap_estimate(), rounding)
-        if self.momentum.blurred or self.gap_estimate() < SINGLE_GAP * self.primal_estimate(math.inf):
-            self.leave_single()
-        if self.batch and b == 0.0 and self.dual_estimate < before:
-            self.shorten_batches()
-        self.passing = False
-        if self.average is not None:
-            newest = max((DECAY + 1.0) / (self.n_passes + DECAY), NEWEST)
-            self.average += newest * (self.weights - self.average)
 
     def visit(self, order, start, stop, b, last=None, ends=False):
         """A slice of a pass; `last` with the first one of a pass that extrapolates, `ends` with its last one."""
@@ -201,29 +189,12 @@ class ExactSolver(Solver):
                     self.workers[0][0], self.padded[rows], last[rows], b))
             self.kernels["sdca"].sdca_pass(*self.workers[0], self.padded, *shared)
             return
-        workers = self.workers[: self.team] if self.crowded else self.workers
         squares = np.zeros((len(self.bounds) - 1, self.padded.shape[1])) if ends else None
-        wall, busy = time.perf_counter(), time.process_time()
-        self.kernels["batches"].batch_pass(workers, self.padded, *shared, self.batch, self.pool, self.bounds, last,
-                                           squares)
+        with self.crew.watched() as size:
+            self.kernels["batches"].batch_pass(self.workers[:size], self.padded, *shared, self.batch, self.pool,
+                                               self.bounds, last, squares)
         if ends:
             self.norm = float(squares.sum())
-        if os.name == "posix":
-            # Elsewhere the clock of the process ticks too rarely for a pass.
-            self.had_cores(len(workers), (time.process_time() - busy) / (time.perf_counter() - wall))
-
-    def had_cores(self, asked, cores):
-        """Make the team smaller for a while if it had fewer cores: who has none is waited for at every batch.
-
-        Threads are at work or watch for each other, so that the time of the process tells. Who does what changes no bit.
-        """
-        if cores < asked - 0.3:
-            self.team, self.crowded = max(1, int(cores + 0.3)), self.patience
-            self.patience = min(2 * self.patience, CROWDED)
-        elif self.crowded:
-            self.crowded -= 1
-        else:
-            self.patience = 1
 
     def wake(self):
         self.rest.wake(self.with_gap)
@@ -249,9 +220,8 @@ class ExactSolver(Solver):
 
     def shorten_batches(self):
         """The samples of a batch are too much alike; in the end one after the other."""
-        self.batch //= 2
-        if self.batch < MIN_BATCH:
-            self.batch = 0
+        self.batch = shorter(self.batch)
+        if not self.batch:
             self.set_precision(self.dtype)
 
     def refresh_due(self):
@@ -438,75 +408,9 @@ def tame(problem, lam, smoothing):
     return all(1e-6 < size < 1e6 for size in sizes)
 
 
-def batch_size(problem):
-    """Samples that threads take at once; 0 where one thread alone is as fast."""
-    n = problem.n_samples
-    if not sp.issparse(problem.X) or problem.X.nnz * problem.n_classes < MIN_ROW * n:
-        return 0
-    # Every so many-th row, about SOME: a mean over pairs need not see all.
-    some = slice(None, None, -(-n // SOME))
-    squares = problem.sqnorm[some]
-    sums = np.asarray(problem.X[some].sum(axis=0, dtype=np.float64)).reshape(-1)
-    inner = (squared_norm(sums) + (len(squares) * problem.bias) ** 2 - squares.sum()) / max(len(squares) - 1, 1)
-    alike = ALIKE * squares.sum()
-    batch = min(BATCH, n // SPREAD, int(alike / inner) if alike < BATCH * inner else BATCH)
-    return batch if batch >= MIN_BATCH else 0
-
-
-def part_count(problem):
-    """Parts of the features, as many whatever the number of threads: a score is a sum over parts."""
-    count = 2
-    while 2 * count <= MAX_PARTS and problem.X.size * problem.n_classes >= 2 * count * PART_WORK * problem.n_samples:
-        count *= 2
-    return count
-
-
-def column_ranges(problem, count):
-    """Slices of the columns of a sparse X that take about as long each; one for a dense X."""
-    if count == 1 or not sp.issparse(problem.X):
-        return [slice(0, problem.n_weights)]
-    step = -(-problem.X.nnz // MANY) or 1
-    entries = step * np.bincount(problem.X.indices[::step], minlength=problem.n_weights)
-    # A row of W that is rarely needed has left the cache by then.
-    cost = np.cumsum(entries + 3 * np.minimum(entries, problem.n_samples // 64))
-    cuts = np.searchsorted(cost, cost[-1] * np.arange(1, count) / count).tolist()
-    return [slice(*pair) for pair in zip([0, *cuts], [*cuts, problem.n_weights])]
-
-
 def aligned_zeros(shape, dtype):
     """Zeros whose first lies at the start of a cache line: vectors would straddle two otherwise."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start: start + size].view(dtype).reshape(shape)
-
-
-def betas(dual, label):
-    """CSR arrays of beta = -alpha at the wrong classes, from A."""
-    coo = dual.tocoo()
-    keep = (coo.coords[1] != label[coo.coords[0]]) & (coo.data < 0)
-    matrix = sp.csr_array((-coo.data[keep], (coo.coords[0][keep], coo.coords[1][keep])), shape=dual.shape)
-    return matrix.indptr, matrix.indices, matrix.data
-
-
-def alphas(indptr, classes, beta, label, n_classes):
-    """A as a CSR array, from the lists of beta."""
-    n, shape = len(label), (len(label), n_classes)
-    wrong = sp.csr_array((-beta, classes, indptr), shape=shape)
-    # Summed in the order of classes: who starts from A gets the same A.
-    wrong.sort_indices()
-    rows = np.repeat(np.arange(n), np.diff(indptr))
-    own = sp.csr_array((np.bincount(rows, -wrong.data, n), label, np.arange(n + 1)), shape=shape)
-    dual = wrong + own
-    dual.eliminate_zeros()
-    return dual
-
-
-def weights_of_lists(indptr, classes, beta, problem, lam_n, engine):
-    """W(A) in float64, from the lists of beta."""
-    kernels = modules(engine)
-    rows = kernels["dual_rows"].DualRows(problem.n_samples, problem.n_classes)
-    rows.set_rows(indptr, classes, beta)
-    weights = np.zeros((problem.n_weights, problem.n_classes))
-    kernels["objective"].add_rows(problem.samples(engine), rows, weights, lam_n, 0)
-    return weights

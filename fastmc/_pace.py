@@ -15,11 +15,13 @@ class Momentum:
     """
 
     WINDOW = 4
-    CAP = 0.98
+    CAP = 0.995
     BLUR = 8
 
     def __init__(self):
         self.restart()
+        # That of A = 0
+        self.dual = 0.0
 
     def restart(self):
         self.count, self.gaps = 0, []
@@ -27,13 +29,15 @@ class Momentum:
 
     def pause(self):
         """One pass without, whatever the dual does: W has been made anew."""
-        self.paused, self.blurred, self.dual, self.since_fall = True, False, -math.inf, math.inf
+        self.paused, self.fell, self.blurred = True, False, False
+        self.dual, self.since_fall = -math.inf, math.inf
 
     def saw(self, dual, gap, rounding=0.0):
         """Dual value and estimated gap after a pass; `rounding` is that of the dual value."""
         self.count += len(self.gaps) > 0
         self.since_fall += 1
-        if dual < self.dual - rounding:
+        self.fell = dual < self.dual - rounding
+        if self.fell:
             self.count = 0
         elif dual < self.dual:
             self.blurred, self.since_fall = self.since_fall <= self.BLUR, 0

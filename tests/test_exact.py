@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import fastmc
-from fastmc import _certificate, _dual_rows, _exact_solver, _sdca, _threads, _vector, reference
+from fastmc import _certificate, _dual_rows, _sdca, _shares, _threads, _vector, reference
 from fastmc._pace import Momentum, Rest
 from fastmc._order import ListOrder
 from fastmc._problem import Problem
@@ -469,8 +469,8 @@ def test_a_certificate_knows_a_W_that_is_not_that_of_A(instruction_set, draw, pr
 @pytest.fixture
 def always_threads(monkeypatch):
     """Threads share the certificates of small problems as well."""
-    for name, value in {"MIN_WORK": 0, "MIN_PASS": 0, "MIN_ROW": 0, "PART_WORK": 1}.items():
-        monkeypatch.setattr(_exact_solver, name, value)
+    for name, value in {"MIN_WORK": 0, "MIN_ROW": 0, "PART_WORK": 1}.items():
+        monkeypatch.setattr(_shares, name, value)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -488,7 +488,7 @@ def test_threads_do_not_change_a_bit(always_threads, digits, loss_options, smoot
 def small_batches(monkeypatch, always_threads):
     """Threads share the passes of small problems as well, in batches of up to 7 samples."""
     for name, value in {"BATCH": 7, "MIN_BATCH": 2, "MIN_STEPS": 1, "SPREAD": 4, "ALIKE": 1e9}.items():
-        monkeypatch.setattr(_exact_solver, name, value)
+        monkeypatch.setattr(_shares, name, value)
 
 
 @pytest.fixture(scope="module")
@@ -507,7 +507,7 @@ def rare_words():
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_passes_of_threads_are_those_of_the_mirror(small_batches, draw, loss_options, precision, smoothing, monkeypatch):
     for seed, (n_threads, n_parts) in enumerate(((2, 2), (3, 4), (5, 8))):
-        monkeypatch.setattr(_exact_solver, "MAX_PARTS", n_parts)
+        monkeypatch.setattr(_shares, "MAX_PARTS", n_parts)
         p = draw(n=40, m=11, d=9, seed=seed)
         spec = make_spec(n_classes=11, **loss_options)
         solvers = []
@@ -559,23 +559,26 @@ def test_rows_are_cut_at_columns(rare_words, index):
 
 def test_batches_cost_few_passes(small_batches, rare_words, monkeypatch):
     # Zipf's law makes these texts far more alike than real ones.
-    monkeypatch.setattr(_exact_solver, "ALIKE", 2.0)
+    monkeypatch.setattr(_shares, "ALIKE", 2.0)
     serial, batches = (fastmc.train(*rare_words, C=1.0, tol=1e-4, n_threads=n) for n in (1, 2))
     assert batches.n_passes <= 1.25 * serial.n_passes
     assert batches.certificate.primal == pytest.approx(serial.certificate.primal, rel=1e-4)
 
 
-def test_batches_of_samples_that_are_alike_get_shorter(small_batches, rare_words):
-    # Seven steps in the same direction at once go too far: the dual would fall for ever.
+@pytest.mark.parametrize("n_rows, shortest", [(20, (3, 3)), (1, (0, 1))])
+def test_batches_of_samples_that_are_alike_get_shorter(small_batches, rare_words, n_rows, shortest):
+    # Seven steps in the same direction at once go too far: the dual would fall for ever. Of one row with any labels
+    # three are too many as well.
     X, y = rare_words
-    X, y = sp.vstack([X[:20]] * 40, format="csr"), np.tile(y[:20], 40)
+    labels = y[:20] if n_rows == 20 else np.random.default_rng(0).integers(3, size=20)
+    X, y = sp.vstack([X[:n_rows]] * (800 // n_rows), format="csr"), np.tile(labels, 40)
     seen = []
 
     def look(state):
         seen.append((state._run.solver.batch, len(state._run.solver.workers)))
 
     model = fastmc.train(X, y, C=100.0, tol=1e-6, n_threads=3, callback=look)
-    assert seen[0] == (7, 3) and seen[-1] == (0, 1)
+    assert seen[0] == (7, 3) and seen[-1] == shortest
     assert model.status == "converged" and model.certificate.relative_gap <= 1e-6
 
 
@@ -586,10 +589,10 @@ def test_a_team_gets_smaller_for_a_while_where_it_has_fewer_cores(small_batches,
     asked, passes = [], solvers[0].kernels["batches"].batch_pass
     solvers[0].kernels["batches"] = SimpleNamespace(
         batch_pass=lambda workers, *rest: (asked.append(len(workers)), passes(workers, *rest)))
-    had_cores = solvers[0].had_cores
+    had = solvers[0].crew.had
     # Three cores at first, then two, then one, and three in the end
     free = [2.8, *[1.9] * 10, *[0.9] * 26, *[2.9] * 23]
-    solvers[0].had_cores = lambda asked_for, _: had_cores(asked_for, min(asked_for - 0.05, free[len(asked) - 1]))
+    solvers[0].crew.had = lambda _: had(min(asked[-1] - 0.05, free[len(asked) - 1]))
     for solver in solvers:
         rng = np.random.default_rng(0)
         for _ in range(60):
@@ -627,7 +630,7 @@ def test_short_rows_stay_serial():
     columns = np.random.default_rng(0).permuted(np.tile(np.arange(900), (3200, 1)), axis=1)
     for words, n_classes, expected in ((9, 100, 32), (8, 100, 0), (8, 112, 0), (8, 113, 32)):
         X = sp.csr_array((np.ones(3200 * words), (np.repeat(y, words), columns[:, :words].ravel())), shape=(3200, 900))
-        assert _exact_solver.batch_size(Problem(X, y % n_classes)) == expected
+        assert _shares.batch_size(Problem(X, y % n_classes)) == expected
 
 
 class Broken(RuntimeError):
@@ -657,19 +660,19 @@ def test_an_error_among_the_threads_leaves_nobody_waiting(small_batches, rare_wo
 
 
 def test_small_problems_have_one_thread(digits):
-    for copies, expected in ((8, 1), (9, 3)):
+    for copies, expected in ((17, 1), (18, 3)):
         # 1797 rows of 64 numbers, 10 classes
         X, y = np.tile(digits[0], (copies, 1)), np.tile(digits[1], copies)
         assert make_solver("sdca", Problem(X, y), make_spec("maxhinge", 10), 0.01, n_threads=3).n_threads == expected
 
 
-def test_passes_of_small_problems_have_one_thread():
+def test_small_texts_have_one_thread():
     rng = np.random.default_rng(0)
-    for n, expected in ((9999, 0), (10000, 64)):
+    for n, expected in ((9999, (1, 0)), (10000, (2, 64))):
         X = sp.csr_array((np.ones(20 * n), rng.permuted(np.tile(np.arange(900), (n, 1)), axis=1)[:, :20].ravel(),
                           np.arange(0, 20 * n + 1, 20)), shape=(n, 900))
         solver = make_solver("sdca", Problem(X, np.arange(n) % 100), make_spec("maxhinge", 100), 0.01, n_threads=2)
-        assert (solver.n_threads, solver.batch) == (2, expected)
+        assert (solver.n_threads, solver.batch) == expected
 
 
 def test_zero_threads_are_the_cores_allowed(monkeypatch):
@@ -686,7 +689,7 @@ def test_columns_are_shared_out_by_what_they_take(always_threads, rare_words, co
     X, y = rare_words
     for bias in (None, 1.0):
         problem = Problem(X, y, bias=bias)
-        ranges = _exact_solver.column_ranges(problem, count)
+        ranges = _shares.column_ranges(problem, count)
         assert len(ranges) == count and ranges[0].start == 0 and ranges[-1].stop == problem.n_weights
         assert all(left.stop == right.start for left, right in zip(ranges, ranges[1:]))
         entries = np.diff(X.tocsc().indptr)
