@@ -24,8 +24,9 @@ cdef class Loss:
     cdef double* rest_z
     cdef Py_ssize_t* rest_order
     cdef Py_ssize_t n_rest
-    # The solution, in the order of `order` and z.
+    # The solution, in the order of `order` and z, and its scale t.
     cdef double* beta
+    cdef double scale
     cdef list _keep_alive
 
     cdef double c_oracle(self, const double* scores, Py_ssize_t label, double* vertex) noexcept nogil

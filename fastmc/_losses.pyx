@@ -112,6 +112,7 @@ cdef class Loss:
             dual[j] = 0.0
         if own > 0.0:
             count = self.gather(label, weight, self.least(weight, own))
+            self.scale = 1.0
             if count > 0:
                 self.solve(count, weight, own)
             for j in range(count):
@@ -462,32 +463,33 @@ cdef class TopKLoss(Loss):
         return max(value, 0.0)
 
     cdef double solve(self, Py_ssize_t count, double weight, double own) noexcept nogil:
-        cdef Py_ssize_t n_low, n_high, tries, j, n_known = count
+        cdef Py_ssize_t n_low, n_high, tries = 0, n_known = count
         cdef double floor = -INFINITY, f
-        cdef double t = 1.0, t_low = 0.0, t_high = 1.0, u, slope, step, moved
+        cdef double t = self.scale, t_low = 0.0, t_high = INFINITY, u, slope, step, moved
         if self.uniform and self.own_class:
             return self.solve_capped(count, weight, own)
         count = self.trim(count, weight, &floor)
-        f = self.excess(count, own, weight, 1.0, &u, &slope, &n_low, &n_high)
-        if f < 0.0:
-            if self.value_at_zero(count, own, weight) <= 0.0:
-                self.fill_box(n_known, 0.0, 0.0, 0, 0, 0)
-                return INFINITY
-            for tries in range(200):
-                step = t - f / slope if slope < 0.0 else -1.0
-                if fabs(step - t) <= 1e-15 * t:
-                    break
-                if not t_low < step < t_high:
-                    step = 0.5 * (t_low + t_high)
-                moved = fabs(step - t)
-                t = step
-                f = self.excess(count, own, weight, t, &u, &slope, &n_low, &n_high)
-                if f == 0.0 or moved <= 1e-15 * t:
-                    break
-                if f > 0.0:
-                    t_low = t
-                else:
-                    t_high = t
+        f = self.excess(count, own, weight, t, &u, &slope, &n_low, &n_high)
+        if f < 0.0 and self.value_at_zero(count, own, weight) <= 0.0:
+            self.fill_box(n_known, 0.0, 0.0, 0, 0, 0)
+            return INFINITY
+        while (f < 0.0 or (f > 0.0 and t < 1.0)) and tries < 200:
+            tries += 1
+            if f > 0.0:
+                t_low = t
+            else:
+                t_high = t
+            step = min(t - f / slope, 1.0) if slope < 0.0 else -1.0
+            if fabs(step - t) <= 1e-15 * t:
+                break
+            if not t_low < step < t_high:
+                step = 0.5 * (t_low + min(t_high, 1.0))
+            moved = fabs(step - t)
+            t = step
+            f = self.excess(count, own, weight, t, &u, &slope, &n_low, &n_high)
+            if moved <= 1e-15 * t:
+                break
+        self.scale = t
         self.fill(count, n_known, u, n_low, n_high)
         return self.low[count - 1] if count >= self.n_ranks else floor
 

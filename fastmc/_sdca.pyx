@@ -214,6 +214,7 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
     for k in range(rows.count):
         loss.insert(0, count, (support[k] - top) / total, rows.classes[k])
         count += 1
+    loss.scale = 1.0
     floor = max(loss.least(b.weight, own), loss.solve(count, b.weight, own))
     known = -1
     while count != known and floor < INFINITY:

@@ -94,6 +94,7 @@ class Loss:
         if own > 0.0:
             self.beta = []
             self.gather(label, weight, self.least(weight, own))
+            self.scale = 1.0
             if self.z:
                 self.solve(weight, own)
             total = 0.0
@@ -417,34 +418,36 @@ class TopKLoss(Loss):
         """self.beta of the sorted classes self.z; returns what any other class would have to exceed.
 
         self.z holds the n_ranks best of all. Past the ranks a class gets something only if it joins the last
-        block of PAV(z - t omega rho) at the t of the solution.
+        block of PAV(z - t omega rho) at the t of the solution. It is looked for from self.scale on: 1 for a new
+        block, and with more classes what it was with fewer.
         """
         if self.uniform and self.own_class:
             return self.solve_capped(weight, own)
         count, floor = self.trim(weight, -math.inf)
-        t, (f, slope, u, n_low, n_high) = 1.0, self.excess(count, own, weight, 1.0)
-        if f < 0.0:
-            if self.value_at_zero(count, own, weight) <= 0.0:
-                self.fill_box(0.0, 0.0, 0, 0, 0)
-                return math.inf
-            t_low, t_high = 0.0, 1.0
-            for _ in range(200):
-                # Newton's step is exact on the linear piece of the root; the bracket guards it.
-                step = t - f / slope if slope < 0.0 else -1.0
-                # Converged: leaving the bracket by rounding must not start a bisection.
-                if abs(step - t) <= 1e-15 * t:
-                    break
-                if not t_low < step < t_high:
-                    step = 0.5 * (t_low + t_high)
-                moved = abs(step - t)
-                t = step
-                f, slope, u, n_low, n_high = self.excess(count, own, weight, t)
-                if f == 0.0 or moved <= 1e-15 * t:
-                    break
-                if f > 0.0:
-                    t_low = t
-                else:
-                    t_high = t
+        t, t_low, t_high, tries = self.scale, 0.0, math.inf, 0
+        f, slope, u, n_low, n_high = self.excess(count, own, weight, t)
+        if f < 0.0 and self.value_at_zero(count, own, weight) <= 0.0:
+            self.fill_box(0.0, 0.0, 0, 0, 0)
+            return math.inf
+        while (f < 0.0 or (f > 0.0 and t < 1.0)) and tries < 200:
+            tries += 1
+            if f > 0.0:
+                t_low = t
+            else:
+                t_high = t
+            # Newton's step is exact on the linear piece of the root; the bracket guards it.
+            step = min(t - f / slope, 1.0) if slope < 0.0 else -1.0
+            # Converged: leaving the bracket by rounding must not start a bisection.
+            if abs(step - t) <= 1e-15 * t:
+                break
+            if not t_low < step < t_high:
+                step = 0.5 * (t_low + min(t_high, 1.0))
+            moved = abs(step - t)
+            t = step
+            f, slope, u, n_low, n_high = self.excess(count, own, weight, t)
+            if moved <= 1e-15 * t:
+                break
+        self.scale = t
         self.fill(count, len(self.z), u, n_low, n_high)
         return self.low[count - 1] if count >= self.n_ranks else floor
 

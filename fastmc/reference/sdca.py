@@ -158,6 +158,7 @@ def maximise(loss, rows, b, scores, support, real):
     loss.order = list(loss.rest_order)
     for j, value in zip(rows.classes, support):
         loss.insert((value - top) / total, j)
+    loss.scale = 1.0
     floor = max(loss.least(b.weight, own), loss.solve(b.weight, own))
     known = -1
     while len(loss.z) != known and floor < math.inf:
