@@ -1,6 +1,7 @@
 """Fixtures that several test modules share."""
 import csv
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,12 @@ LOSSES = {
     "wtopk, own out": {"rho": [0.6, 0.3], "own_class": False},
     "wusunier": {"rho": [3.0, 2.0, 2.0]},
 }
+
+
+def pytest_configure():
+    """Let Ctrl-C reach the programs that tests start, also where a shell started these in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header():
