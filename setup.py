@@ -33,7 +33,7 @@ DIRECTIVES = {
     "overflowcheck": False,
 }
 
-HEADERS = {"_vector.pyx": ["fastmc/_vector.h", "fastmc/_vector_loops.h", "fastmc/_vector_rows.h"],
+HEADERS = {"_vector.pyx": sorted(glob("fastmc/_vector*.h")),
            "_batches.pyx": ["fastmc/_team.h"], "_team.pyx": ["fastmc/_team.h"]}
 
 sources = [] if os.environ.get("FASTMC_NO_EXTENSIONS") else sorted(glob("fastmc/_*.pyx"))

@@ -1,4 +1,4 @@
-/* Vector code without -march: every loop of _vector_loops.h compiled for each instruction set, and a
+/* Vector code without -march: every loop of _vector_set.h compiled for each instruction set, and a
    table of function pointers for the one in use. Compilers that cannot do that, and other processors,
    have the plain loops, which their own vectorisation may widen. */
 
@@ -118,117 +118,42 @@ static inline double best_of_pd(__m128d a) { return _mm_cvtsd_f64(_mm_max_sd(a, 
     isa##_d_lane_bound, isa##_d_at_least, isa##_d_extrapolate, isa##_d_add_squares, isa##_d_add_signed, \
     isa##_df_scores, isa##_df_update, isa##_d_dense_scores, isa##_fd_scores, isa##_fd_dense_scores }
 
+#define GLUE_(a, b) a##b
+#define GLUE(a, b) GLUE_(a, b)
+
+#define ISA baseline
 #define TARGET
 #define BYTES 16
-#define REAL float
-#define LARGEST FLT_MAX
-#define NAME(x) baseline_f_##x
 #if X86
-#define MAX(a, b) _mm_max_ps((__m128)(a), (__m128)(b))
-#define AT_LEAST(s, floor) _mm_movemask_ps(_mm_cmpge_ps(_mm_loadu_ps(s), _mm_set1_ps(floor)))
+#define MAX_F(a, b) _mm_max_ps((__m128)(a), (__m128)(b))
+#define MAX_D(a, b) _mm_max_pd((__m128d)(a), (__m128d)(b))
+#define AT_LEAST_F(s, floor) _mm_movemask_ps(_mm_cmpge_ps(_mm_loadu_ps(s), _mm_set1_ps(floor)))
+#define AT_LEAST_D(s, floor) _mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(s), _mm_set1_pd(floor)))
 #endif
-#include "_vector_loops.h"
-#define REAL double
-#define LARGEST DBL_MAX
-#define NAME(x) baseline_d_##x
-#define DENSE
-#if X86
-#define MAX(a, b) _mm_max_pd((__m128d)(a), (__m128d)(b))
-#define AT_LEAST(s, floor) _mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(s), _mm_set1_pd(floor)))
-#endif
-#include "_vector_loops.h"
-#define REAL float
-#define VALUE double
-#define WEIGHT float
-#define UPDATE
-#define NAME(x) baseline_df_##x
-#include "_vector_rows.h"
-#undef REAL
-#undef NAME
-#define REAL double
-#define WEIGHT float
-#define NAME(x) baseline_fd_##x
-#define VALUE double
-#define DENSE
-#include "_vector_rows.h"
-#undef WIDEN
-#undef REAL
-#undef NAME
-#undef BYTES
-#undef TARGET
+#include "_vector_set.h"
 
 #if X86
+#define ISA avx2
 #define TARGET __attribute__((target("avx2")))
 #define BYTES 32
-#define REAL float
-#define LARGEST FLT_MAX
-#define NAME(x) avx2_f_##x
-#define MAX(a, b) _mm256_max_ps((__m256)(a), (__m256)(b))
-#define AT_LEAST(s, floor) _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(s), _mm256_set1_ps(floor), _CMP_GE_OQ))
-#include "_vector_loops.h"
-#define REAL double
-#define LARGEST DBL_MAX
-#define NAME(x) avx2_d_##x
-#define DENSE
-#define MAX(a, b) _mm256_max_pd((__m256d)(a), (__m256d)(b))
-#define AT_LEAST(s, floor) _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(s), _mm256_set1_pd(floor), _CMP_GE_OQ))
-#include "_vector_loops.h"
-#define REAL float
-#define VALUE double
-#define WEIGHT float
-#define UPDATE
-#define NAME(x) avx2_df_##x
-#include "_vector_rows.h"
-#undef REAL
-#undef NAME
-#define REAL double
-#define WEIGHT float
-#define WIDEN(v) _mm256_cvtps_pd((__m128)(v))
-#define NAME(x) avx2_fd_##x
-#define VALUE double
-#define DENSE
-#include "_vector_rows.h"
-#undef WIDEN
-#undef REAL
-#undef NAME
-#undef BYTES
-#undef TARGET
+#define MAX_F(a, b) _mm256_max_ps((__m256)(a), (__m256)(b))
+#define MAX_D(a, b) _mm256_max_pd((__m256d)(a), (__m256d)(b))
+#define AT_LEAST_F(s, floor) \
+    _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(s), _mm256_set1_ps(floor), _CMP_GE_OQ))
+#define AT_LEAST_D(s, floor) \
+    _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(s), _mm256_set1_pd(floor), _CMP_GE_OQ))
+#define WIDEN_D(v) _mm256_cvtps_pd((__m128)(v))
+#include "_vector_set.h"
 
+#define ISA avx512
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
 #define BYTES 64
-#define REAL float
-#define LARGEST FLT_MAX
-#define NAME(x) avx512_f_##x
-#define MAX(a, b) _mm512_max_ps((__m512)(a), (__m512)(b))
-#define AT_LEAST(s, floor) _mm512_cmp_ps_mask(_mm512_loadu_ps(s), _mm512_set1_ps(floor), _CMP_GE_OQ)
-#include "_vector_loops.h"
-#define REAL double
-#define LARGEST DBL_MAX
-#define NAME(x) avx512_d_##x
-#define DENSE
-#define MAX(a, b) _mm512_max_pd((__m512d)(a), (__m512d)(b))
-#define AT_LEAST(s, floor) _mm512_cmp_pd_mask(_mm512_loadu_pd(s), _mm512_set1_pd(floor), _CMP_GE_OQ)
-#include "_vector_loops.h"
-#define REAL float
-#define VALUE double
-#define WEIGHT float
-#define UPDATE
-#define NAME(x) avx512_df_##x
-#include "_vector_rows.h"
-#undef REAL
-#undef NAME
-#define REAL double
-#define WEIGHT float
-#define WIDEN(v) _mm512_cvtps_pd((__m256)(v))
-#define NAME(x) avx512_fd_##x
-#define VALUE double
-#define DENSE
-#include "_vector_rows.h"
-#undef WIDEN
-#undef REAL
-#undef NAME
-#undef BYTES
-#undef TARGET
+#define MAX_F(a, b) _mm512_max_ps((__m512)(a), (__m512)(b))
+#define MAX_D(a, b) _mm512_max_pd((__m512d)(a), (__m512d)(b))
+#define AT_LEAST_F(s, floor) _mm512_cmp_ps_mask(_mm512_loadu_ps(s), _mm512_set1_ps(floor), _CMP_GE_OQ)
+#define AT_LEAST_D(s, floor) _mm512_cmp_pd_mask(_mm512_loadu_pd(s), _mm512_set1_pd(floor), _CMP_GE_OQ)
+#define WIDEN_D(v) _mm512_cvtps_pd((__m256)(v))
+#include "_vector_set.h"
 
 static const vector_table vector_tables[] = {FUNCTIONS(baseline), FUNCTIONS(avx2), FUNCTIONS(avx512)};
 

@@ -1,5 +1,5 @@
-/* The loops over classes for one instruction set and one type of weights. _vector.h includes this
-   once for each of them, with REAL, LARGEST (of REAL), BYTES (of a vector), TARGET and NAME() set, and where the
+/* The loops over classes for one instruction set and one type of weights. _vector_set.h includes this
+   once for each type, with REAL, LARGEST (of REAL), BYTES (of a vector), TARGET and NAME() set, and where the
    processor has instructions for them MAX of two vectors and AT_LEAST, bits for a vector in memory. Element j of a
    result depends on elements j alone, in the order of t, so that vectors of all widths give the same bits. */
 
@@ -97,14 +97,7 @@ TARGET static void NAME(extrapolate)(REAL *w, REAL *last, Py_ssize_t count, REAL
 
 /* sums[j] += sum over the rows of w[row m + j] squared */
 TARGET static void NAME(add_squares)(const REAL *w, Py_ssize_t rows, Py_ssize_t m, double *sums) {
-    /* Four rows at a time: sums are fetched and stored a quarter as often. */
-    for (; rows >= 4; rows -= 4, w += 4 * m)
-        for (Py_ssize_t j = 0; j < m; j++) {
-            double sum = sums[j];
-            for (int r = 0; r < 4; r++) sum += (double)w[r * m + j] * (double)w[r * m + j];
-            sums[j] = sum;
-        }
-    for (; rows > 0; rows--, w += m)
+    for (Py_ssize_t t = 0; t < rows; t++, w += m)
         for (Py_ssize_t j = 0; j < m; j++) sums[j] += (double)w[j] * (double)w[j];
 }
 
