@@ -8,6 +8,11 @@ from fastmc._order cimport Order
 from fastmc._samples cimport Samples, real
 from fastmc._vector cimport CHUNK
 
+cdef enum:
+    # Classes of which it pays to look at a few of the best before the candidates are collected
+    MANY = 96
+
+
 cdef inline real largest(Samples samples, const real* scores) noexcept nogil:
     if real is float:
         return samples.vector.largest_f(scores, samples.n_classes)
@@ -170,7 +175,7 @@ cdef Py_ssize_t maximise_one(Samples samples, Loss loss, DualRows rows, Block* b
     least = rounded_down(scores, top + u * total, top)
     if loss.rest_z[0] >= least:
         floor = u
-        if samples.n_classes >= CHUNK:
+        if samples.n_classes >= MANY:
             # A few of the best raise the floor, so that few are found.
             lane_maxima(samples, scores, lanes)
             for k in range(CHUNK):

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-# Classes that the kernel looks at together when searching.
-CHUNK = 16
+# Classes that the kernel looks at together when searching, and of how many it looks at the best of a few first.
+CHUNK, MANY = 16, 96
 
 
 def sdca_pass(samples, loss, weights, rows, gaps, gains, order, start, stop, lam_n, smoothing, momentum):
@@ -177,7 +177,7 @@ def maximise_one(loss, rows, b, scores, support, top, own, real):
     kept, u = sieve(listed, cap, own, max(-0.5 * own, -cap))
     if loss.rest_z[0] >= rounded_down(top + u * total, top, real):
         floor = u
-        if len(scores) >= CHUNK:
+        if len(scores) >= MANY:
             # A few of the best raise the floor, so that few are found.
             lanes = [(float(max(scores[lane::CHUNK])) - top) / total for lane in range(CHUNK)]
             floor = sieve([(z, -1) for z in lanes], cap, own, u)[1]
