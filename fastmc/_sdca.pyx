@@ -71,17 +71,17 @@ cdef inline real rounded_down(const real* scores, double limit, double top) noex
     return <real> (limit - (1e-6 if real is float else 1e-15) * (fabs(limit) + fabs(top)))
 
 
-cdef void rank_rest(Samples samples, Loss loss, Py_ssize_t n_listed, Block* b, real* scores) noexcept nogil:
+cdef void rank_rest(Samples samples, Loss loss, Py_ssize_t n_listed, Block* b, real* scores, double top) noexcept nogil:
     """Take the best of the other classes out into loss.rest_z and loss.rest_order, best first.
 
     As many as there are ranks, or fewer if the classes of the list fill the ranks without them. No class
-    that is left is above b.bound.
+    that is left is above b.bound. `top` is the best of one rank.
     """
     cdef Py_ssize_t k, n_found
     cdef real floor
     if loss.n_ranks == 1:
         # Which class it is shows when the candidates are collected.
-        loss.rest_z[0] = largest(samples, scores)
+        loss.rest_z[0] = top
         loss.n_rest = 1
         return
     if n_listed < loss.n_ranks:
@@ -100,13 +100,11 @@ cdef void rank_rest(Samples samples, Loss loss, Py_ssize_t n_listed, Block* b, r
 
 cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support, double* phi) noexcept nogil:
     """omega Phi(st) + <c + st, alpha> at st = s + gamma alpha, from the ranked rest and the support."""
-    cdef Py_ssize_t k, count = loss.n_rest
+    cdef Py_ssize_t k, count = 0
     cdef double total = 0.0, inner = 0.0, own, value
     for k in range(rows.count):
         total += rows.beta[k]
     own = b.own + b.gamma * total
-    for k in range(count):
-        loss.z[k], loss.order[k] = loss.rest_z[k], loss.rest_order[k]
     for k in range(rows.count):
         value = support[k] - b.gamma * rows.beta[k]
         inner += rows.beta[k] * (value - own)
@@ -115,6 +113,12 @@ cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support,
         elif value <= loss.z[count - 1]:
             continue
         loss.insert(0, count - 1, value, rows.classes[k])
+    for k in range(loss.n_rest):
+        if count < loss.n_ranks:
+            count += 1
+        elif loss.rest_z[k] <= loss.z[count - 1]:
+            break
+        loss.insert(0, count - 1, loss.rest_z[k], loss.rest_order[k])
     phi[0] = loss.sorted_value(count, own)
     return b.weight * phi[0] - inner
 
@@ -122,9 +126,9 @@ cdef double block_gap(Loss loss, DualRows rows, Block* b, const double* support,
 cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_ssize_t count, double top, double total,
                         double floor) noexcept nogil:
     """Take out the other classes with z above the floor to the sorted ones; returns how many these are."""
-    cdef double z
+    cdef double z, limit = top + floor * total
     cdef Py_ssize_t k, j, n_found
-    cdef real least = rounded_down(scores, top + floor * total, top)
+    cdef real least = rounded_down(scores, limit, top)
     if b.bound < least:
         return count
     n_found = at_least(samples, scores, least, samples.changed)
@@ -135,6 +139,8 @@ cdef Py_ssize_t collect(Samples samples, Loss loss, Block* b, real* scores, Py_s
             loss.insert(0, count, z, j)
             scores[j] = <real> -INFINITY
             count += 1
+    # A floor above this one needs no look at those that are left.
+    b.bound = limit + 1e-15 * (fabs(limit) + fabs(top))
     return count
 
 
@@ -213,11 +219,12 @@ cdef Py_ssize_t maximise(Samples samples, Loss loss, DualRows rows, Block* b, re
         return 0
     if loss.n_ranks == 1:
         return maximise_one(samples, loss, rows, b, scores, support, top, own)
-    for k in range(loss.n_rest):
-        loss.z[k], loss.order[k] = (loss.rest_z[k] - top) / total, loss.rest_order[k]
-    count = loss.n_rest
+    # The list is in order, or nearly so, and the others come after it for the most part.
     for k in range(rows.count):
-        loss.insert(0, count, (support[k] - top) / total, rows.classes[k])
+        loss.insert(0, k, (support[k] - top) / total, rows.classes[k])
+    count = rows.count
+    for k in range(loss.n_rest):
+        loss.insert(0, count, (loss.rest_z[k] - top) / total, loss.rest_order[k])
         count += 1
     loss.scale = 1.0
     floor = max(loss.least(b.weight, own), loss.solve(count, b.weight, own))
@@ -308,15 +315,21 @@ cdef class Step:
 
     cdef Py_ssize_t take(self, Py_ssize_t i, real* scores, real* coef, Py_ssize_t* classes) noexcept nogil:
         cdef Py_ssize_t count
-        cdef double phi
+        cdef double phi, top = INFINITY
         cdef Block b
         b.y, b.weight = self.samples.label[i], self.samples.weight[i]
         b.gamma, b.q = self.smoothing / b.weight, self.samples.sqnorm[i] / self.lam_n
         self.samples.add_cost(i, scores)
         self.rows.open(i, self.momentum)
         take_out(self.rows, &b, scores, self.support)
-        rank_rest(self.samples, self.loss, self.rows.count, &b, scores)
-        self.gaps[i] = block_gap(self.loss, self.rows, &b, self.support, &phi)
+        if self.rows.count == 0 or self.loss.n_ranks == 1:
+            top = largest(self.samples, scores)
+        if self.rows.count > 0 or not top <= b.own:
+            rank_rest(self.samples, self.loss, self.rows.count, &b, scores, top)
+            self.gaps[i] = block_gap(self.loss, self.rows, &b, self.support, &phi)
+        else:
+            # Neither a loss nor a list
+            self.gaps[i] = phi = 0.0
         if self.rows.count == 0 and phi <= 0.0:
             count = 0
         elif b.q + b.gamma == 0.0:

@@ -68,8 +68,11 @@ TARGET static REAL NAME(lane_bound)(const REAL *s, Py_ssize_t m, Py_ssize_t coun
     REAL best[CHUNK], bound = -LARGEST;
     if (count > CHUNK || m < CHUNK) return bound;
     NAME(lane_maxima)(s, m, best);
-    for (int l = 0; l < CHUNK; l++)
-        if (best[l] > bound && BIT_COUNT(NAME(hits)(best, best[l])) >= count) bound = best[l];
+    for (int l = 0; l < CHUNK; l++) {
+        /* All of them: which is the largest so far cannot be guessed. */
+        const REAL rank = BIT_COUNT(NAME(hits)(best, best[l])) >= count ? best[l] : -LARGEST;
+        bound = rank > bound ? rank : bound;
+    }
     return bound;
 }
 

@@ -154,9 +154,7 @@ def maximise(loss, rows, b, scores, support, real):
     if loss.n_ranks == 1:
         maximise_one(loss, rows, b, scores, support, top, own, real)
         return
-    loss.z = [(z - top) / total for z in loss.rest_z]
-    loss.order = list(loss.rest_order)
-    for j, value in zip(rows.classes, support):
+    for j, value in zip([*rows.classes, *loss.rest_order], [*support, *loss.rest_z]):
         loss.insert((value - top) / total, j)
     loss.scale = 1.0
     floor = max(loss.least(b.weight, own), loss.solve(b.weight, own))
