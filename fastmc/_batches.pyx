@@ -92,24 +92,15 @@ cdef void take_steps(Batches shared, Step step, Py_ssize_t at, Py_ssize_t first,
             shared.stop()
 
 
-cdef void go_ahead(Batches shared, Samples samples, Py_ssize_t number, real[:, ::1] weights,
-                   real[:, ::1] last) noexcept nogil:
-    """Extrapolate the parts of thread `number`."""
+cdef void over_parts(Batches shared, Samples samples, Py_ssize_t number, real[:, ::1] weights, real[:, ::1] last,
+                     double[:, ::1] squares) noexcept nogil:
+    """Extrapolate the parts of thread `number`, or add up their squares: for whichever there is an array."""
     cdef Py_ssize_t part = number, first, count
     while part < samples.n_parts:
         first, count = shared.bounds[part], shared.bounds[part + 1] - shared.bounds[part]
-        if count > 0:
+        if count > 0 and last is not None:
             extrapolate_rows(samples, &weights[first, 0], &last[first, 0], count * weights.shape[1], shared.momentum)
-        part += shared.state.size
-
-
-cdef void add_norms(Batches shared, Samples samples, Py_ssize_t number, real[:, ::1] weights,
-                    double[:, ::1] squares) noexcept nogil:
-    """Add the squares of W in the parts of thread `number`."""
-    cdef Py_ssize_t part = number, first, count
-    while part < samples.n_parts:
-        first, count = shared.bounds[part], shared.bounds[part + 1] - shared.bounds[part]
-        if count > 0:
+        if count > 0 and squares is not None:
             add_row_squares(samples, &weights[first, 0], count, &squares[part, 0])
         part += shared.state.size
 
@@ -118,10 +109,11 @@ def work(Batches shared, Step step, Py_ssize_t number, real[:, ::1] weights, rea
          double[:, ::1] squares, real[:, :, ::1] scores, real[:, ::1] coefs):
     """What thread `number` does in a pass: every so many-th part of the features, and steps."""
     cdef Py_ssize_t at = shared.first, size = shared.state.size, count, last_count = 0, part
+    cdef real[:, ::1] no_last = None
+    cdef double[:, ::1] no_squares = None
     with nogil:
         shared.leave_core()
-        if last is not None:
-            go_ahead(shared, step.samples, number, weights, last)
+        over_parts(shared, step.samples, number, weights, last, no_squares)
         # Once more after the last batch, for its changes.
         while True:
             count = max(min(shared.batch, shared.last - at), 0)
@@ -137,8 +129,7 @@ def work(Batches shared, Step step, Py_ssize_t number, real[:, ::1] weights, rea
                 break
             at += shared.batch
             last_count = count
-        if squares is not None:
-            add_norms(shared, step.samples, number, weights, squares)
+        over_parts(shared, step.samples, number, weights, no_last, squares)
 
 
 def batch_pass(workers, weights, DualRows rows, gaps, gains, order, start, stop, lam_n, smoothing, momentum,
