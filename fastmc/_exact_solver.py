@@ -67,6 +67,8 @@ class ExactSolver(Solver):
         """W = W(A) in this precision from here on, shared out among the threads of a pass."""
         vector, started = 32 // np.dtype(dtype).itemsize, self.padded is not None
         shape = (self.problem.n_weights, -(-self.problem.n_classes // vector) * vector)
+        # What was before is not needed any more, and shall not be there besides the new.
+        self.padded = self.last = self.workers = None
         self.dtype, self.padded, self.last = np.dtype(dtype), aligned_zeros(shape, dtype), aligned_zeros(shape, dtype)
         values = self.single_values()
         # What each thread has to itself
