@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from fastmc._certificate import squared_norm
 from fastmc._threads import count_threads
 
-# Multiplications of a product X W below which one thread serves alone: to start more and to wait for them takes as long.
+# Multiplications of a product X W below which one thread serves alone: to start more and wait for them takes as long.
 MIN_WORK = 20_000_000
 # Samples that two or more threads take at once: at most BATCH, 1/SPREAD of all, and ALIKE over their mean
 # cosine: steps of samples that are alike add up. With fewer than MIN_BATCH, or MIN_STEPS for each of more than two
@@ -96,6 +96,7 @@ class Crew:
             self.had((time.process_time() - busy) / (time.perf_counter() - wall))
 
     def had(self, cores):
+        """The last slice had so many cores."""
         if cores < self.now - 0.3:
             self.now, self.left = max(1, int(cores + 0.3)), self.patience
             self.patience = min(2 * self.patience, CROWDED)

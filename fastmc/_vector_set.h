@@ -1,6 +1,6 @@
-/* All loops for one instruction set, named ISA. _vector.h includes this once for each, with TARGET and BYTES (of a vector)
-   set, and where the processor has instructions for them MAX_F, MAX_D (of two vectors), AT_LEAST_F, AT_LEAST_D (bits for
-   a vector in memory) and WIDEN_D (half a vector of floats as doubles). */
+/* All loops for one instruction set, named ISA. _vector.h includes this once for each, with TARGET and BYTES (of a
+   vector) set, and where the processor has instructions for them MAX_F, MAX_D (of two vectors), AT_LEAST_F, AT_LEAST_D
+   (bits for a vector in memory) and WIDEN_D (half a vector of floats as doubles). */
 
 #define REAL float
 #define LARGEST FLT_MAX
