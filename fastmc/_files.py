@@ -22,7 +22,9 @@ def replacing(path, mode="w", **options):
         with open(temporary, mode.replace("w", "x"), **options) as file:
             yield file
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename == temporary:
+            error.filename = os.fsdecode(path)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise

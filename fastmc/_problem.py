@@ -360,8 +360,9 @@ def encode_labels(y, n_samples):
     return classes, label.astype(np.int64).reshape(-1)
 
 
+@np.errstate(over="ignore")
 def squared_row_norms(X):
-    """||x_i||^2 in float64, shape (n_samples,)."""
+    """||x_i||^2 in float64, shape (n_samples,); infinite where it overflows."""
     if not sp.issparse(X):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
     n = X.shape[0]

@@ -91,8 +91,9 @@ class Solver:
         self.passes_since_refresh = 0
         yield
 
+    @np.errstate(over="ignore")
     def primal_at_zero(self):
-        """P(0): the scores are zero, the costs remain."""
+        """P(0): the scores are zero, the costs remain. Infinite if they overflow."""
         problem = self.problem
         if problem.cost is None:
             # All wrong classes cost 1: the loss is the same for all.

@@ -215,10 +215,44 @@ def _codec(raw, path, mode):
         # No name and no time in the header: equal data give equal files.
         return gzip.GzipFile("", mode, 6, raw, mtime=0)
     if ending == ".bz2":
-        return bz2.BZ2File(raw, mode)
+        return bz2.BZ2File(raw, mode) if mode == "wb" else contextlib.nullcontext(_Unpacked(raw, bz2.BZ2Decompressor))
     if ending == ".xz":
-        return lzma.LZMAFile(raw, mode)
+        return lzma.LZMAFile(raw, mode) if mode == "wb" else contextlib.nullcontext(_Unpacked(raw, lzma.LZMADecompressor))
     return contextlib.nullcontext(raw)
+
+
+class _Unpacked:
+    """Reads .bz2 and .xz, stream after stream.
+
+    BZ2File and LZMAFile take a damaged stream after a good one for the end of the file, and rows would be lost.
+    """
+
+    def __init__(self, raw, unpacker):
+        self.raw, self.new_unpacker, self.unpacker = raw, unpacker, unpacker()
+
+    def read(self, size):
+        """Up to `size` bytes, none at the end only."""
+        text = b""
+        while not text:
+            packed = b""
+            if self.unpacker.eof:
+                packed = self.next_stream()
+                if not packed:
+                    break
+                self.unpacker = self.new_unpacker()
+            elif self.unpacker.needs_input:
+                packed = self.raw.read(_BLOCK)
+                if not packed:
+                    raise EOFError("it ends within a stream")
+            text = self.unpacker.decompress(packed, size)
+        return text
+
+    def next_stream(self):
+        """The first bytes of the stream that follows; zeros between streams and after the last are filling."""
+        packed = self.unpacker.unused_data.lstrip(b"\0")
+        while not packed and (block := self.raw.read(_BLOCK)):
+            packed = block.lstrip(b"\0")
+        return packed
 
 
 def dump_svmlight(X: Matrix, y: ArrayLike, path: FilePath) -> None:

@@ -543,12 +543,23 @@ def test_weight_of_an_unknown_class_warns_at_the_call(draw):
     ({"bias": np.inf}, "bias holds inf: values must be finite"),
     ({"bias": "x"}, "bias='x' must hold numbers"),
     ({"bias": 1e200}, "the squared norm of row 0 overflows"),
+    ({"sample_weight": [1e308] * 4}, "the mean loss at W = 0 is inf: scale cost, rho or sample_weight"),
+    ({"class_weight": {0: 1e308, 1: 1e308}}, "the mean loss at W = 0 is inf"),
+    ({"cost": 1e308 * (1 - np.eye(2))}, "the mean loss at W = 0 is inf"),
 ])
 def test_bad_weights_and_bias(options, message):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=message):
             fastmc.train(np.eye(4), [0, 1, 0, 1], **options)
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_rows_that_overflow(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="X: the squared norm of row 1 overflows"):
+            fastmc.train(kind([[1.0, 2.0], [1e200, 0.0]]), [0, 1])
 
 
 # Costs

@@ -287,6 +287,36 @@ def test_damaged_compressed_file(tmp_path, ending, harm):
     assert str(caught.value).startswith(start)
 
 
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
+@pytest.mark.parametrize("between", [b"", b"\0" * 4, b"\0" * (3 << 20)])
+def test_stream_after_stream(tmp_path, ending, between):
+    """As `cat` puts compressed files together, with filling between and after them."""
+    path = tmp_path / f"train.svm{ending}"
+    path.write_bytes(b"".join(PACK[ending](b"%d 1:%d\n" % (i, i + 1)) + between for i in range(3)))
+    X, y = load_svmlight(path)
+    assert (y.tolist(), X.toarray().tolist()) == ([0, 1, 2], [[1.0], [2.0], [3.0]])
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
+@pytest.mark.parametrize("harm", ["damaged", "cut", "not compressed"])
+def test_damage_after_a_good_stream(tmp_path, ending, harm):
+    good = PACK[ending](b"1 1:1\n" * 10)
+    second = {"damaged": b"Z" + good[1:], "cut": good[:-10], "not compressed": b"2 1:1\n"}[harm]
+    path = tmp_path / f"train.svm{ending}"
+    path.write_bytes(good + second)
+    with pytest.raises(SvmlightError) as caught:
+        load_svmlight(path)
+    assert str(caught.value).startswith(f"{path}: damaged or cut compressed file (")
+
+
+def test_folder_that_is_absent(tmp_path):
+    """The error names the file asked for, not the temporary one."""
+    path = tmp_path / "absent" / "train.svm"
+    with pytest.raises(FileNotFoundError) as caught:
+        dump_svmlight([[1.0]], [1], path)
+    assert caught.value.filename == str(path)
+
+
 def test_system_errors_pass_through(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_svmlight(tmp_path / "absent.svm")
