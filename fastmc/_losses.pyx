@@ -328,7 +328,7 @@ cdef class Loss:
                 total += cap - self.z[n_low]
                 n_low += 1
                 if n_caps and n_low == n_caps:
-                    u = next_low
+                    u, n_high = next_low, n_low
                     break
             free = slope + n_high - n_low
             u = total / free if free else -INFINITY
@@ -341,6 +341,9 @@ cdef class Loss:
         cdef double first = self.z[n_low] - u
         if n_caps and n_high > n_low:
             first = ((n_caps - n_low) * cap - self.behind(n_low, n_high)) / (n_high - n_low)
+            while (self.z[n_high - 1] - self.z[n_low]) + first < 0.0:
+                n_high -= 1
+                first = ((n_caps - n_low) * cap - self.behind(n_low, n_high)) / (n_high - n_low)
         for j in range(count):
             if j < n_low:
                 self.beta[j] = cap

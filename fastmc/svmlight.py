@@ -214,11 +214,11 @@ def _codec(raw, path, mode):
     if ending == ".gz":
         # No name and no time in the header: equal data give equal files.
         return gzip.GzipFile("", mode, 6, raw, mtime=0)
-    if ending == ".bz2":
-        return bz2.BZ2File(raw, mode) if mode == "wb" else contextlib.nullcontext(_Unpacked(raw, bz2.BZ2Decompressor))
-    if ending == ".xz":
-        return lzma.LZMAFile(raw, mode) if mode == "wb" else contextlib.nullcontext(_Unpacked(raw, lzma.LZMADecompressor))
-    return contextlib.nullcontext(raw)
+    if ending not in (".bz2", ".xz"):
+        return contextlib.nullcontext(raw)
+    if mode == "wb":
+        return bz2.BZ2File(raw, mode) if ending == ".bz2" else lzma.LZMAFile(raw, mode)
+    return contextlib.nullcontext(_Unpacked(raw, bz2.BZ2Decompressor if ending == ".bz2" else lzma.LZMADecompressor))
 
 
 class _Unpacked:

@@ -339,6 +339,18 @@ def test_block_max_is_optimal(loss, m, q, gamma):
         assert infeasibility(loss, dual, label, weight) <= 1e-12
 
 
+@pytest.mark.parametrize("size", [1e13, 1e14, 1e15])
+def test_sum_of_equal_ranks_where_z_is_coarse(size):
+    """beta is feasible also where neighbouring numbers of the size of z differ by about the cap."""
+    loss, rng = reference.losses.UsunierLoss(40, [1 / 19] * 19 + [0.0] * 21), np.random.default_rng(0)
+    for _ in range(500):
+        z = np.sort(np.spacing(size) * rng.integers(-6, 7, 24) - size)[::-1]
+        z[: rng.integers(1, 18)] = 0.0
+        loss.z, loss.order = z.tolist(), list(range(24))
+        loss.solve_box(1 / 19, 2 * size)
+        assert min(loss.beta) >= 0.0 and max(loss.beta) <= 1 / 19 and sum(loss.beta) <= 1.0 + 1e-12
+
+
 @each(SHORT, (3, 5))
 def test_infeasibility_against_linear_program(loss, m):
     weight = 0.3

@@ -255,8 +255,9 @@ class Loss:
                 total += cap - self.z[n_low]
                 n_low += 1
                 if n_caps and n_low == n_caps:
-                    # As many as can be are at the cap: any u from here to the next class would do.
-                    u = next_low
+                    # As many as can be are at the cap: any u from here to the next class would do. What rounding
+                    # of large z left between has nothing to get.
+                    u, n_high = next_low, n_low
                     break
             free = slope + n_high - n_low
             u = total / free if free else -math.inf
@@ -269,6 +270,10 @@ class Loss:
         """
         if n_caps and n_high > n_low:
             first = ((n_caps - n_low) * cap - self.behind(n_low, n_high)) / (n_high - n_low)
+            # Classes that are there by rounding of z alone would get less than nothing.
+            while (self.z[n_high - 1] - self.z[n_low]) + first < 0.0:
+                n_high -= 1
+                first = ((n_caps - n_low) * cap - self.behind(n_low, n_high)) / (n_high - n_low)
         elif n_low < len(self.z):
             first = self.z[n_low] - u
         self.beta = [cap if j < n_low else
