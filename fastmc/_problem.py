@@ -186,8 +186,7 @@ def check_matrix(X: Matrix, name: str = "X", pack: bool = False) -> "sp.csr_arra
     """
     if sp.issparse(X):
         return _check_sparse(X, name)
-    _refuse_masked(X, name)
-    X = np.asarray(X)
+    X = _as_array(X, name)
     if X.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional, got shape {X.shape}")
     X = np.ascontiguousarray(_check_type(X, name))
@@ -254,7 +253,9 @@ def _check_sparse(X, name):
         bad = indices[(indices < 0) | (indices >= d)][0]
         raise ValueError(f"{name} has column index {bad} outside 0..{d - 1}")
     if not np.isfinite(data).all():
-        raise ValueError(f"{name} holds {data[~np.isfinite(data)][0]}: values must be finite")
+        at = int(np.argmin(np.isfinite(data)))
+        row = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise ValueError(f"{name}[{row}, {indices[at]}] is {data[at]}: values must be finite")
     sorted_rows = _rows_increase(indices, indptr)
     if not sorted_rows:
         data, indices = data.copy(), indices.copy()
@@ -290,7 +291,9 @@ def _check_type(values, name):
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name} has dtype {values.dtype}; real numbers are needed")
     single = values.dtype.kind == "f" and values.dtype.itemsize == 4
-    return values.astype(np.float32 if single else np.float64, copy=False)
+    # What is beyond float64 becomes infinite, which the caller refuses.
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32 if single else np.float64, copy=False)
 
 
 def check_numbers(values, name):
@@ -303,7 +306,9 @@ def check_numbers(values, name):
     except (TypeError, ValueError):
         raise ValueError(f"{name}={values!r} must hold numbers") from None
     if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} holds {numbers[~np.isfinite(numbers)].flat[0]}: "
+        at = tuple(np.argwhere(~np.isfinite(numbers))[0].tolist())
+        # As it was given: None, which NumPy takes for nan, is None here.
+        raise ValueError(f"{name}{list(at) if at else ''} is {np.asarray(values, dtype=object)[at]}: "
                          "values must be finite")
     return numbers
 
@@ -311,6 +316,15 @@ def check_numbers(values, name):
 def _refuse_masked(values, name):
     if np.ma.is_masked(values):
         raise ValueError(f"{name} is a masked array with masked values; fill them first")
+
+
+def _as_array(values, name):
+    """`values` as an array; lists of different lengths, of which NumPy makes none, are named."""
+    _refuse_masked(values, name)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not an array, nor lists of the same length: {error}") from None
 
 
 def check_weights(sample_weight, n_samples):
@@ -339,8 +353,9 @@ def check_bias(bias):
 
 def encode_labels(y, n_samples):
     """(classes, label): the sorted distinct labels and each sample's position among them."""
-    _refuse_masked(y, "y")
-    y = np.asarray(y)
+    if sp.issparse(y):
+        raise ValueError(f"y is a sparse matrix of shape {y.shape}, expected an array of shape ({n_samples},)")
+    y = _as_array(y, "y")
     if y.shape != (n_samples,):
         raise ValueError(f"y has shape {y.shape}, expected ({n_samples},) as X has {n_samples} rows")
     if y.dtype.kind == "f" and not np.isfinite(y).all():

@@ -91,7 +91,9 @@ def _check_rho(rho: ArrayLike) -> Array:
         rho = np.asarray(rho, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"rho={rho!r} must be a sequence of numbers") from None
-    if rho.ndim != 1 or not np.isfinite(rho).all() or (rho < 0).any() or (np.diff(rho) > 0).any():
+    if rho.ndim != 1:
+        raise ValueError(f"rho has shape {rho.shape}, expected one dimension")
+    if not np.isfinite(rho).all() or (rho < 0).any() or (np.diff(rho) > 0).any():
         raise ValueError(f"rho={rho.tolist()} must be finite, non-negative and non-increasing")
     if not rho.size or rho[0] == 0:
         raise ValueError(f"rho={rho.tolist()} must start with a positive weight")

@@ -298,8 +298,8 @@ def broken(**arrays):
      "X has column index 4294967295 outside 0..2"),
     (broken(indices=[0, 1, 1, 2, 0]), "X.indptr ends at 6 but there are 5 indices and 6 values"),
     (broken(data=[1, 2, 3, 4, 5]), "X.indptr ends at 6 but there are 6 indices and 5 values"),
-    (broken(data=[1, 2, 3, np.nan, 5, 6]), "X holds nan: values must be finite"),
-    (broken(data=[1, 2, 3, -np.inf, 5, 6]), "X holds -inf: values must be finite"),
+    (broken(data=[1, 2, 3, np.nan, 5, 6]), r"X\[1, 2\] is nan: values must be finite"),
+    (broken(data=[1, 2, 3, -np.inf, 5, 6]), r"X\[1, 2\] is -inf: values must be finite"),
     (np.array([[1.0, 2], [3, np.nan], [5, 6]]), r"X\[1, 1\] is nan: values must be finite"),
     (np.array([[1.0, 2], [3, 4], [np.inf, 6]], dtype=np.float32), r"X\[2, 0\] is inf"),
     (np.array([[1.0, 2], [3, 4], [1e200, 6]]), "X: the squared norm of row 2 overflows"),
@@ -311,6 +311,8 @@ def broken(**arrays):
     (np.ones((3, 2, 2)), r"X must be two-dimensional, got shape \(3, 2, 2\)"),
     (sp.coo_array(np.ones(3)), r"X must be two-dimensional, got shape \(3,\)"),
     (None, r"X must be two-dimensional, got shape \(\)"),
+    ([[1, 2], [3], [4, 5]], "X is not an array, nor lists of the same length"),
+    (np.full((3, 2), np.finfo(np.longdouble).max), r"X\[0, 0\] is inf: values must be finite"),
     (np.ones((3, 2), dtype=complex), "X has dtype complex128; real numbers are needed"),
     (sp.csr_array(np.eye(3) * 1j), "X has dtype complex128; real numbers are needed"),
     (np.ones((3, 2), dtype=object), "X has dtype object; real numbers are needed"),
@@ -318,7 +320,7 @@ def broken(**arrays):
     (np.ones((3, 2), dtype="M8[s]"), r"X has dtype datetime64\[s\]; real numbers are needed"),
 ])
 def test_bad_X(X, message):
-    y = np.arange(3 if X is None else X.shape[0])
+    y = np.arange(getattr(X, "shape", (3,))[0])
     with pytest.raises(ValueError, match=message):
         fastmc.train(X, y)
 
@@ -376,6 +378,8 @@ def test_classes_are_sorted_and_columns_follow():
     ([0, 1], r"y has shape \(2,\), expected \(4,\) as X has 4 rows"),
     ([[0], [1], [0], [1]], r"y has shape \(4, 1\), expected \(4,\)"),
     (None, r"y has shape \(\), expected \(4,\)"),
+    ([0, [1], 0, 1], "y is not an array, nor lists of the same length"),
+    (sp.csr_array([[0], [1], [0], [1]]), r"y is a sparse matrix of shape \(4, 1\), expected an array of shape \(4,\)"),
     ([7, 7, 7, 7], r"y has one class only \(7\); at least two are needed"),
     ([0, 1, np.nan, 1], r"y\[2\] is nan: labels must be finite"),
     ([0, 1, -np.inf, 1], r"y\[2\] is -inf: labels must be finite"),
@@ -524,13 +528,14 @@ def test_weight_of_an_unknown_class_warns_at_the_call(draw):
     ({"sample_weight": 2.0}, r"sample_weight has shape \(\), expected \(4,\)"),
     ({"sample_weight": np.ones((4, 1))}, r"sample_weight has shape \(4, 1\), expected \(4,\)"),
     ({"sample_weight": [1, 1, -0.5, 1]}, r"sample_weight\[2\]=-0.5 is negative"),
-    ({"sample_weight": [1, np.nan, 1, 1]}, "sample_weight holds nan: values must be finite"),
-    ({"sample_weight": [1, np.inf, 1, 1]}, "sample_weight holds inf: values must be finite"),
+    ({"sample_weight": [1, np.nan, 1, 1]}, r"sample_weight\[1\] is nan: values must be finite"),
+    ({"sample_weight": [1, np.inf, 1, 1]}, r"sample_weight\[1\] is inf: values must be finite"),
+    ({"sample_weight": [1, 1, 1, None]}, r"sample_weight\[3\] is None: values must be finite"),
     ({"sample_weight": ["a"] * 4}, "sample_weight=.* must hold numbers"),
     ({"sample_weight": np.zeros(4)}, "all samples have weight zero"),
     ({"class_weight": {0: 0, 1: 0}}, "all samples have weight zero"),
     ({"class_weight": {0: -1}}, r"class_weight\[0\]=-1.0 must be a number >= 0"),
-    ({"class_weight": {0: np.nan}}, r"class_weight\[0\] holds nan: values must be finite"),
+    ({"class_weight": {0: np.nan}}, r"class_weight\[0\] is nan: values must be finite"),
     ({"class_weight": {0: [1, 2]}}, r"class_weight\[0\]=\[1. 2.\] must be a number >= 0"),
     ({"class_weight": {0: "x"}}, r"class_weight\[0\]='x' must hold numbers"),
     ({"class_weight": "balance"}, "class_weight='balance' must be \"balanced\", a dict or None"),
@@ -539,8 +544,8 @@ def test_weight_of_an_unknown_class_warns_at_the_call(draw):
     ({"bias": 0}, "bias=0 must be a positive number, or None for no bias"),
     ({"bias": -1.0}, "bias=-1.0 must be a positive number"),
     ({"bias": [1.0]}, r"bias=\[1.0\] must be a positive number"),
-    ({"bias": np.nan}, "bias holds nan: values must be finite"),
-    ({"bias": np.inf}, "bias holds inf: values must be finite"),
+    ({"bias": np.nan}, "bias is nan: values must be finite"),
+    ({"bias": np.inf}, "bias is inf: values must be finite"),
     ({"bias": "x"}, "bias='x' must hold numbers"),
     ({"bias": 1e200}, "the squared norm of row 0 overflows"),
     ({"sample_weight": [1e308] * 4}, "the mean loss at W = 0 is inf: scale cost, rho or sample_weight"),
@@ -599,8 +604,9 @@ def test_no_cost_at_all(draw):
     ([[0, -1], [1, 0]], r"cost\[0, 1\]=-1.0 is negative"),
     ([[0, 1], [1, 2]], r"cost\[1, 1\]=2.0 must be zero: it is the own class"),
     ([[0, 1], [1, 0], [0, 1], [0, 1]], r"cost\[3, 1\]=1.0 must be zero"),
-    ([[0, np.nan], [1, 0]], "cost holds nan: values must be finite"),
-    ([[0, np.inf], [1, 0]], "cost holds inf: values must be finite"),
+    ([[0, np.nan], [1, 0]], r"cost\[0, 1\] is nan: values must be finite"),
+    ([[0, np.inf], [1, 0]], r"cost\[0, 1\] is inf: values must be finite"),
+    ([[0, 1], [None, 0]], r"cost\[1, 0\] is None: values must be finite"),
     ("distance", "cost='distance' must hold numbers"),
     (sp.eye_array(2), "(?s)cost=.* must hold numbers"),
 ])

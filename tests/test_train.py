@@ -581,7 +581,7 @@ def test_warm_start_errors(draw):
     ({"loss": "wtopk", "rho": [1.0, 2.0]}, r"rho=\[1.0, 2.0\] must be finite, non-negative and non-increasing"),
     ({"loss": "wtopk", "rho": [1.0, -1.0]}, "rho=.* must be finite, non-negative and non-increasing"),
     ({"loss": "wusunier", "rho": [np.inf]}, "rho=.* must be finite, non-negative and non-increasing"),
-    ({"loss": "wusunier", "rho": [[1.0]]}, "rho=.* must be finite, non-negative and non-increasing"),
+    ({"loss": "wusunier", "rho": [[1.0]]}, r"rho has shape \(1, 1\), expected one dimension"),
     ({"loss": "wusunier", "rho": [0.0, 0.0]}, "rho=.* must start with a positive weight"),
     ({"loss": "wusunier", "rho": []}, "rho=.* must start with a positive weight"),
     ({"loss": "wusunier", "rho": "5;4"}, "rho='5;4' must be a sequence of numbers"),
