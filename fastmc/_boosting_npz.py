@@ -1,12 +1,11 @@
-"""The .npz file of a MultiBoost model with stumps; see _model_npz for what all kinds share.
+"""The .npz file of a MultiBoost model with stumps; see _npz for what all kinds share.
 
 `meta` holds the parameters and the numbers of the fit. The stumps of all classes stand one after
 the other in `feature`, `threshold`, `polarity` and `weights`, as many for each class as `count` says.
 """
 import numpy as np
 
-from fastmc import _model_npz
-from fastmc._model_npz import array, plain_labels
+from fastmc._npz import array, plain_labels, write
 from fastmc.stumps import check_stumps
 
 KIND = "multiboost"
@@ -25,7 +24,7 @@ def save(model, path):
     feature, threshold, polarity = zip(*stumps) if stumps else ((), (), ())
     meta = {"kind": KIND, "object_labels": are_objects, "parameters": parameters,
             "facts": {name: kind(getattr(model, name)) for name, kind in FACTS.items()}}
-    _model_npz.write(path, meta, {
+    write(path, meta, {
         "classes": classes, "count": np.array([len(part) for part in model.learners_], dtype=np.int64),
         "feature": np.array(feature, dtype=np.int64), "threshold": np.array(threshold, dtype=np.float64),
         "polarity": np.array(polarity, dtype=np.int8), "weights": np.concatenate(model.weights_)})

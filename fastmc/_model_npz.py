@@ -1,8 +1,8 @@
 """The native model format: a NumPy .npz archive without pickled objects.
 
-`meta` is a JSON text with the format number and everything that is no array. `weights` and
-`classes` are always there; `sample_weight`, `dual_*` (the parts of a CSR array) and `history_*`
-(one per column) where the model has them. A `kind` in `meta` marks other models: see _boosting_npz.
+`weights` and `classes` are always there besides the `meta` of _npz; `sample_weight`, `dual_*` (the
+parts of a CSR array) and `history_*` (one per column) where the model has them. Other kinds of models:
+see _boosting_npz.
 """
 import json
 import os
@@ -11,14 +11,14 @@ import zipfile
 import numpy as np
 import scipy.sparse as sp
 
+from fastmc import _boosting_npz
 from fastmc._certificate import Certificate
-from fastmc._files import replacing
 from fastmc._history import COLUMNS, History
 from fastmc._model_text import ModelError
+from fastmc._npz import FORMAT, array, plain_labels, write
 from fastmc._problem import check_matrix
 from fastmc.losses import LOSSES, LossSpec
 
-FORMAT = 1
 KIND = "linear"
 CSR_PARTS = ("data", "indices", "indptr")
 NUMBERS = ("bias", "smoothing", "C", "lam", "n_samples", "n_passes")
@@ -45,33 +45,6 @@ def save(model, path):
     write(path, meta, arrays)
 
 
-def write(path, meta, arrays):
-    """An archive of arrays and of what `meta` says besides the format."""
-    text = json.dumps({"format": FORMAT, **meta}, default=_plain_number)
-    with replacing(path, "wb") as file:
-        np.savez(file, meta=np.array(text), **arrays)
-
-
-def plain_labels(classes):
-    """(labels as an array that needs no pickling, whether they were objects)."""
-    plain = classes
-    if classes.dtype.kind == "O":
-        values = classes.tolist()
-        plain = np.array(values)
-        same = plain.shape == classes.shape and len(set(map(type, values))) == 1
-        if not (same and plain.tolist() == values):
-            raise ValueError("these labels cannot be saved: a model file keeps numbers, booleans "
-                             "or strings, all of one type")
-    if plain.dtype.kind not in "biufUS":
-        raise ValueError(f"labels of dtype {plain.dtype} cannot be saved")
-    return plain, plain is not classes
-
-
-def _plain_number(value):
-    """NumPy's scalars as Python's, for JSON."""
-    return value.item()
-
-
 def load(path):
     """(kind, parts) of the model in a file: for KIND the arguments of Model; see `load_model`."""
     with open(path, "rb") as file:
@@ -87,7 +60,6 @@ def load(path):
 
 
 def _read(archive):
-    from fastmc import _boosting_npz  # which needs this module
     meta = json.loads(str(array(archive, "meta", "U", 0)))
     version = meta.get("format") if isinstance(meta, dict) else None
     if version != FORMAT:
@@ -133,15 +105,6 @@ def _check_meta(meta):
     for key in TEXTS:
         if not isinstance(meta[key], str | None):
             raise ValueError(f"{key} is {meta[key]!r}")
-
-
-def array(archive, key, kinds, ndim):
-    if key not in archive:
-        raise ValueError(f"no {key} in the archive")
-    values = archive[key]
-    if values.dtype.kind not in kinds or values.ndim != ndim:
-        raise ValueError(f"{key} has dtype {values.dtype} and shape {values.shape}")
-    return values
 
 
 def _spec(n_classes, name, rho, own_class):
