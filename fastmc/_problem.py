@@ -318,7 +318,7 @@ def _refuse_masked(values, name):
         raise ValueError(f"{name} is a masked array with masked values; fill them first")
 
 
-def _as_array(values, name):
+def _as_array(values: object, name: str) -> Array:
     """`values` as an array; lists of different lengths, of which NumPy makes none, are named."""
     _refuse_masked(values, name)
     try:
