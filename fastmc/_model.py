@@ -12,7 +12,7 @@ from fastmc._certificate import Certificate
 from fastmc._history import History
 from fastmc._model_text import ModelError
 from fastmc._options import check_count
-from fastmc._problem import check_width, kernel_rows
+from fastmc._problem import check_width, kernel_rows, label_array
 from fastmc._threads import over_blocks
 from fastmc._types import Array, FilePath, Matrix
 from fastmc.losses import LossSpec
@@ -432,11 +432,8 @@ def _check_weights(weights, classes, bias):
 
 def check_labels(X, y):
     """`y` as an array with a label for each row of X, of which there are some."""
-    y = np.asarray(y)
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
-    if y.shape != (n_samples,):
-        raise ValueError(f"y has shape {y.shape}, expected ({n_samples},) "
-                         f"as X has {n_samples} rows")
+    y = label_array(y, n_samples)
     if n_samples == 0:
         raise ValueError("there are no rows to score")
     return y

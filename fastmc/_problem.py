@@ -351,13 +351,19 @@ def check_bias(bias):
     return float(value)
 
 
-def encode_labels(y, n_samples):
-    """(classes, label): the sorted distinct labels and each sample's position among them."""
+def label_array(y, n_samples):
+    """`y` as an array with a label for each row of X."""
     if sp.issparse(y):
         raise ValueError(f"y is a sparse matrix of shape {y.shape}, expected an array of shape ({n_samples},)")
     y = _as_array(y, "y")
     if y.shape != (n_samples,):
         raise ValueError(f"y has shape {y.shape}, expected ({n_samples},) as X has {n_samples} rows")
+    return y
+
+
+def encode_labels(y, n_samples):
+    """(classes, label): the sorted distinct labels and each sample's position among them."""
+    y = label_array(y, n_samples)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"y[{row}] is {y[row]}: labels must be finite")

@@ -133,6 +133,10 @@ def test_labels_must_fit_rows():
         small_model().score([[1.0, 0.0]], [2, 5])
     with pytest.raises(ValueError, match=r"y has shape \(1, 1\)"):
         small_model().topk_error(sp.csr_array([[1.0, 0.0]]), [[2]], 1)
+    with pytest.raises(ValueError, match=r"y is a sparse matrix of shape \(1, 1\), expected an array of shape \(1,\)"):
+        small_model().score([[1.0, 0.0]], sp.csr_array([[2]]))
+    with pytest.raises(ValueError, match="y is not an array, nor lists of the same length"):
+        small_model().score([[1.0, 0.0], [0.0, 1.0]], [2, [5]])
 
 
 @pytest.mark.parametrize("weights, classes, bias, message", [
